@@ -50,9 +50,12 @@ private:
     bool connected() const noexcept override { return is_open(); }
     bool spoken_to() const noexcept override;
     void drop() noexcept override;
-    spi::Failure connect_to(const std::string& address, sql::Server::Opening&,
-                            boot_clock::time_point deadline) override;
+    spi::Failure connect_to(const spi::Endpoint& host, const std::string& address,
+                            sql::Server::Opening&, const Limits&) override;
     spi::Failure introduce(boot_clock::time_point deadline) override;
+    std::string incarnation() const override { return incarnation_; }
+    Said hello(boot_clock::time_point deadline);
+    spi::Failure judge_server(const pqxx::row& hello);
     template <class F>
     Said guarded(boot_clock::time_point deadline, Shape shape, F&& statement);
     spi::Failure judge_table(const pqxx::row& hello, boot_clock::time_point);
@@ -66,6 +69,7 @@ private:
     std::array<bool, static_cast<std::size_t>(Sql::count_)> prepared_{};
     bool pooled_ = false, listening_ = false;
     std::string state_;  // the SQLSTATE of the last error
+    std::string incarnation_;
 };
 
 /// A PostgreSQL array as text.

@@ -125,8 +125,7 @@ std::vector<spi::OptionSpec> session_options() {
 }  // namespace
 
 Options::Options(const spi::Settings& s)
-    : host(s.hosts.empty() ? "127.0.0.1" : sql::bare_host(s.hosts.front().host)),
-      port(s.hosts.empty() ? std::uint16_t{5432} : s.hosts.front().port),
+    : hosts(s.hosts.empty() ? std::vector<spi::Endpoint>{{"127.0.0.1", 5432}} : s.hosts),
       socket(s.text("socket")),
       database(sql::database_of(s.path)),
       user(s.user),
@@ -136,6 +135,8 @@ Options::Options(const spi::Settings& s)
       schema(s.text("schema")),
       display(s.display()),
       silent(std::chrono::ceil<std::chrono::seconds>(s.duration("keepalive"))) {
+    for (spi::Endpoint& host : hosts)
+        host.host = sql::bare_host(host.host);
     // What has no default here is left to libpq, which asks its environment.
     const bool gss_chosen = s.given("gssencmode") || std::getenv("PGGSSENCMODE") == nullptr;
     for (const char* option : passed_on)
@@ -163,6 +164,9 @@ void check(const spi::Settings& s, Diagnostics& d) {
     if (sql::database_of(s.path).find('/') != std::string::npos)
         d.add(s.display(), "The path must be the name of one database.",
               "Write for example postgresql://host/app.");
+    if (!s.text("socket").empty() && s.hosts.size() > 1)
+        d.add(s.display(), "A socket leads to one server, and the URL names several hosts.",
+              "Give either the socket or the hosts.");
     if (s.text("sslcert").empty() != s.text("sslkey").empty())
         d.add(s.display(), "sslcert and sslkey belong together.", "Give both or neither.");
     if (s.text("sslmode").starts_with("verify") && s.text("sslrootcert").empty())
@@ -181,9 +185,9 @@ std::string identity(const spi::Settings& s) {
     const std::string database = given_or_default(o.database, "dbname");
     spi::IdentityText text;
     if (o.socket.empty())
-        text.hosts({{o.host, o.port}});
+        text.hosts(o.hosts);
     else
-        text.socket(o.socket, o.port);
+        text.socket(o.socket, o.hosts.front().port);
     text.part("database", database.empty() ? user : database);
     // search_path may be that of the user, and its first schema may have the user's name.
     if (o.schema.empty())

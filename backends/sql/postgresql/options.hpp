@@ -21,9 +21,8 @@ struct Options {
         return std::max(silent / probes, std::chrono::seconds(1));
     }
 
-    std::string host;
-    std::uint16_t port;
-    std::string socket;    ///< a directory; host and port then only name the socket in it
+    std::vector<spi::Endpoint> hosts;  ///< at least one
+    std::string socket;    ///< a directory; the one host's port then only names the socket in it
     std::string database;  ///< empty: the database named after the user
     std::string user;      ///< empty: as libpq finds it
     spi::Secret password;

@@ -1,6 +1,7 @@
 // Shared by all connections of one client.
 #pragma once
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "../common/server.hpp"
@@ -16,11 +17,7 @@ using Step = sql::ServerStep;
 
 struct Shared : sql::Server {
     Shared(const spi::Settings& s, const boost::asio::any_io_executor& engine)
-        : Server(postgresql::errors(), engine),
-          options(s),
-          statements(as_identifier(options.schema)),
-          me(spi::make_owner({}).substr(0, 22)) {}
-
+        : Shared(Options(s), engine) {}
     const Options options;
     const Statements statements;       ///< until the schema of the table is known
     const std::string me;              ///< the id of this client in a line
@@ -47,9 +44,23 @@ struct Shared : sql::Server {
         return pinned_;
     }
 
+    /// Whether a server that says of itself that it takes writes may be used: one that this client
+    /// has seen replaced may not. `timeline`: nothing where it does not say.
+    spi::Failure judge_origin(const std::string& cluster, std::optional<std::uint32_t> timeline);
+
 private:
+    Shared(Options o, const boost::asio::any_io_executor& engine)
+        : Server(postgresql::errors(), engine,
+                 o.socket.empty() ? o.hosts
+                                  : std::vector<spi::Endpoint>{{"", o.hosts.front().port}}),
+          options(std::move(o)),
+          statements(as_identifier(options.schema)),
+          me(spi::make_owner({}).substr(0, 22)) {}
+
     mutable std::mutex mutex_;
     std::string audited_, schema_;
+    std::string cluster_;         ///< its system identifier
+    std::uint32_t timeline_ = 0;  ///< the latest that a primary had
     std::shared_ptr<const Statements> pinned_;
 };
 

@@ -99,7 +99,7 @@ TEST_CASE("one connection, where the server has no more, keeps and releases what
 
 TEST_CASE("who does not listen any more is told nothing") {
     Events events;
-    hf::sql::Warnings warnings;
+    hf::sql::Reports reports;
     warnings.tell("before anybody listens");
     CHECK(events.warnings == 0);
     warnings.report_to(&events);
