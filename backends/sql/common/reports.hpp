@@ -10,7 +10,8 @@ namespace holdfast::sql {
 
 class Reports {
 public:
-    /// Called when another server serves now, under the mutex; to be set before report_to().
+    /// Called when another server serves now, before core is told, under the mutex. To be set
+    /// before the first connection.
     std::function<void()> on_move;
     /// The receiver; null: none, and no earlier one is called once this returns.
     void report_to(spi::BackendEvents* events) {
@@ -23,13 +24,12 @@ public:
         const std::lock_guard hold(mutex_);
         if (events_ != nullptr) events_->warn(std::move(text));
     }
-    /// Another server serves now: what is held there is unknown until it is renewed. Any thread.
+    /// Another server serves now. Any thread.
     void moved(const std::string& from, const std::string& to) {
         const std::lock_guard hold(mutex_);
         if (events_ == nullptr) return;
-        events_->warn("moved from " + from + " to " + to);
-        events_->at_risk({});
         if (on_move) on_move();
+        events_->moved(from, to);
     }
 
 private:

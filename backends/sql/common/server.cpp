@@ -16,7 +16,6 @@ bool on_this_machine(const std::string& address) {
 
 void Server::moved(const Place& left) {
     if (const auto here = hosts.here()) reports.moved(hosts.words(left), hosts.words(*here));
-    if (on_move) on_move();
 }
 
 Server::InFlight::InFlight(Server& server, Steps& steps, Steps& off)

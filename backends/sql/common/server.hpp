@@ -4,7 +4,6 @@
 #include <atomic>
 #include <cstdint>
 #include <cstdlib>
-#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -15,9 +14,9 @@
 
 #include "holdfast/clock.hpp"
 #include "hosts.hpp"
+#include "reports.hpp"
 #include "server_error.hpp"
 #include "server_step.hpp"
-#include "reports.hpp"
 #include "watchdog.hpp"
 
 namespace holdfast::sql {
@@ -29,11 +28,9 @@ inline std::int64_t local_us(boot_clock::time_point t) noexcept {
 
 struct Server {
     /// `of_the_url`: see Hosts.
-    Server(const Errors& its, const boost::asio::any_io_executor& engine,
+    Server(const Errors& its, std::shared_ptr<Watchdog> its_watchdog,
            std::vector<spi::Endpoint> of_the_url)
-        : errors(its),
-          watchdog(std::make_shared<Watchdog>(engine)),
-          hosts(its, std::move(of_the_url)) {}
+        : errors(its), watchdog(std::move(its_watchdog)), hosts(its, std::move(of_the_url)) {}
 
     const Errors& errors;
     const std::shared_ptr<Watchdog> watchdog;
@@ -46,8 +43,6 @@ struct Server {
 
     /// A connection leads to another server than the ones before it.
     void moved(const Place& left);
-    /// Called then by the thread of that connection; set before the first one.
-    std::function<void()> on_move;
 
     /// What the server warns of, once each; a hostile one has no end of words.
     void heard_warning(std::string text) {

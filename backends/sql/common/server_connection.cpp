@@ -123,20 +123,25 @@ spi::Failure ServerConnection::find(Server::Opening& opening, boot_clock::time_p
         auto failed = try_host(host, opening, limits, look_up, began);
         if (!failed) return {};
         close();
-        server_.hosts.failed(host);
+        // A caller's own thread has too little time to judge a host.
+        if (resolve_ == Resolve::yes) server_.hosts.failed(host);
         // It is there, and where the leases are: what it refuses, no other server should give.
         if (here && here->host == host && !server_.errors.ask_elsewhere(failed.why)) return failed;
         refusals.add(host, std::move(failed));
     }
-    return refusals.all();
+    auto failed = refusals.all();
+    const bool waits = failed.why == server_.errors.make(Error::read_only) ||
+                       failed.why == server_.errors.make(Error::old_primary);
+    // A caller that may wait goes on with it, and nothing else would say why.
+    if (waits) server_.reports.warn(failed.why.message() + ": " + failed.detail);
+    return failed;
 }
 
 spi::Failure ServerConnection::open(boot_clock::time_point deadline) {
     const auto now = boot_clock::now();
     const bool unchecked = now - used_ > idle_unchecked;
     if (connected() && unchecked && (guard_.ended() || spoken_to())) close();
-    // Another connection of this client has found a server that took over from this one.
-    if (connected() && generation_ != server_.hosts.generation()) close();
+    if (connected() && !current()) close();
     used_ = now;
     if (connected()) return {};
     const bool spare = resolve_ == Resolve::no;

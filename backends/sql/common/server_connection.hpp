@@ -27,6 +27,8 @@ public:
     /// not done by `deadline`; it is then done for the next call, unless only this caller uses it.
     spi::Failure open(boot_clock::time_point deadline);
     void close() noexcept;
+    /// False once this client has found that another server took over from the one it leads to.
+    bool current() const noexcept { return generation_ == server_.hosts.generation(); }
 
 protected:
     /// How long making a connection may take.

@@ -16,7 +16,8 @@ struct Shared : sql::Server {
 
 private:
     Shared(Options o, const boost::asio::any_io_executor& engine)
-        : Server(mysql::errors(), engine, {{o.socket.empty() ? o.host : "", o.port}}),
+        : Server(mysql::errors(), std::make_shared<sql::Watchdog>(engine),
+                 {{o.socket.empty() ? o.host : "", o.port}}),
           options(std::move(o)) {}
 };
 

@@ -1,7 +1,9 @@
 #include "connection.hpp"
 
 #include <fcntl.h>
+#include <poll.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "connect.hpp"
@@ -138,8 +140,8 @@ spi::Failure Connection::audit(boot_clock::time_point deadline) {
                 "it has what Holdfast did not make: " + std::string(code) + "; drop that"};
     if (const auto others = text_of(found[2]); !others.empty())
         shared_->reports.warn("the permission TRIGGER on holdfast_lease lets " +
-                               std::string(others) +
-                               " run code with this role's permissions: REVOKE it");
+                              std::string(others) +
+                              " run code with this role's permissions: REVOKE it");
     return {};
 }
 
@@ -175,11 +177,9 @@ spi::Failure Connection::judge_server(const pqxx::row& hello) {
     if (text_of(hello[2]) == "on")
         return {make(Error::read_only),
                 "default_transaction_read_only is on for this role or database"};
-    std::optional<std::uint32_t> timeline;
-    if (!hello[10].is_null())
-        timeline = static_cast<std::uint32_t>(std::stoul(hello[10].c_str(), nullptr, 16));
+    const auto timeline = timeline_of(hello);
     incarnation_ = timeline ? "timeline " + std::to_string(*timeline) : std::string();
-    return shared_->judge_origin(std::string(text_of(hello[11])), timeline);
+    return shared_->origin->judge(std::string(text_of(hello[11])), timeline);
 }
 
 spi::Failure Connection::introduce(boot_clock::time_point deadline) {
@@ -191,13 +191,13 @@ spi::Failure Connection::introduce(boot_clock::time_point deadline) {
         pooled_ = row[0].as<int>() != PQbackendPID(session_->raw());
         if (auto failed = judge_server(row)) return failed;
         shared_->heard_clock(row[3].as<std::int64_t>());
-        if (pooled_)
+        if (pooled_ && !shared_->direct)
             shared_->reports.warn(
                 "behind a connection pooler, waiters are not notified and look once a "
-                "second");
+                "second: name the server itself in listen");
         if (!text_of(row[7]).empty())
             shared_->reports.warn(std::string(text_of(row[7])) +
-                                   ": a crash of the server's machine forgets grants");
+                                  ": a crash of the server's machine forgets grants");
         if (!row[5].is_null()) return judge_table(row, deadline);
         if (round > 0) {
             if (made.detail.empty())
@@ -236,6 +236,11 @@ Said Connection::once(Sql sql, const std::vector<std::string>& parameters,
         prepared_[at] = true;
         return execute(tx, true, s.name(sql), parameters);
     });
+}
+
+std::optional<std::uint32_t> timeline_of(const pqxx::row& hello) {
+    if (hello[10].is_null()) return {};
+    return static_cast<std::uint32_t>(std::stoul(hello[10].c_str(), nullptr, 16));
 }
 
 Said Connection::run(Sql sql, const std::vector<std::string>& parameters,
@@ -300,6 +305,39 @@ bool Connection::heard(std::vector<std::string>& names) noexcept {
     } catch (const std::exception&) {
         return false;
     }
+}
+
+Said Connection::look_at(std::size_t host, boot_clock::time_point deadline) {
+    close();
+    Said said;
+    {
+        Shared::Opening opening(*shared_);
+        const auto address = connect_host(host, opening, {deadline, deadline}, deadline);
+        if (address)
+            said = hello(deadline);
+        else
+            said.failed = address.error();
+    }
+    close();
+    return said;
+}
+
+spi::Failure Connection::hears(Connection& sender, boot_clock::time_point deadline) {
+    Said said = sender.run(Sql::echo, {channel + shared_->me}, deadline);
+    if (said.failed) return said.failed;
+    const auto until = std::min(deadline, boot_clock::now() + std::chrono::seconds(1));
+    std::vector<std::string> names;
+    while (heard(names) && !shared_->watchdog->closing()) {
+        if (std::find(names.begin(), names.end(), "") != names.end()) return {};
+        const auto left = std::chrono::ceil<milliseconds>(until - boot_clock::now()).count();
+        if (left <= 0)
+            return {errc::not_supported,
+                    "it leads to another server or database than the URL: a notification did not "
+                    "arrive there within a second"};
+        pollfd p{guard().socket(), POLLIN, 0};
+        ::poll(&p, 1, static_cast<int>(std::min<std::int64_t>(left, 50)));
+    }
+    return make(Error::closed);
 }
 
 int Connection::duplicate() const noexcept {

@@ -2,6 +2,7 @@
 #pragma once
 #include <array>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -23,6 +24,9 @@ struct Shape {
     bool one_row = false;
 };
 
+/// In the answer to hello; nothing where the server does not say.
+std::optional<std::uint32_t> timeline_of(const pqxx::row& hello);
+
 class Connection final : public sql::ServerConnection {
 public:
     Connection(std::shared_ptr<Shared>, Resolve);
@@ -43,6 +47,12 @@ public:
     spi::Failure listen(boot_clock::time_point deadline);
     /// The names notified since, without waiting. False: the connection broke.
     bool heard(std::vector<std::string>& names) noexcept;
+    /// What that host of the URL says of itself, whether it serves or not: the columns of hello.
+    /// The connection is closed before and afterwards.
+    Said look_at(std::size_t host, boot_clock::time_point deadline);
+    /// Whether a notification that `sender` sends now arrives at this connection, which listens,
+    /// within a second.
+    spi::Failure hears(Connection& sender, boot_clock::time_point deadline);
     /// A duplicate of the socket; -1 when it is not open.
     int duplicate() const noexcept;
 

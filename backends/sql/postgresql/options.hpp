@@ -22,9 +22,11 @@ struct Options {
     }
 
     std::vector<spi::Endpoint> hosts;  ///< at least one
-    std::string socket;    ///< a directory; the one host's port then only names the socket in it
-    std::string database;  ///< empty: the database named after the user
-    std::string user;      ///< empty: as libpq finds it
+    std::string socket;  ///< a directory; the one host's port then only names the socket in it
+    std::vector<spi::Endpoint> listen;  ///< the servers themselves, past the URL's pooler
+    bool promotes_synchronous;          ///< no standby is promoted that lacks a commit
+    std::string database;               ///< empty: the database named after the user
+    std::string user;                   ///< empty: as libpq finds it
     spi::Secret password;
     milliseconds ttl{};  ///< default of a lock
     std::string prefix;  ///< namespace, put before every name

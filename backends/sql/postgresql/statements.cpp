@@ -48,6 +48,8 @@ constexpr Statement statement(Sql s) noexcept {
             return {section::release_alone, 2};
         case Sql::tell_all:
             return {section::tell_all, 2};
+        case Sql::echo:
+            return {section::echo, 1};
         case Sql::list:
             return {section::list, 1};
         case Sql::record:

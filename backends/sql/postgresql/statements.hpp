@@ -38,6 +38,7 @@ enum class Sql : std::uint8_t {
     release_alone,  ///< name, owner, token, units, limit, whether shared: of the only holder
                     ///< -> name, whether a client waits
     tell_all,       ///< names, client -> a row for each other client that was notified
+    echo,           ///< channel: notifies it of an empty name
     list,           ///< prefix, limit -> names
     record,         ///< name, text: keeps it in a row of its own
     recorded,       ///< name -> text, for a day

@@ -24,7 +24,7 @@ public:
     hf::EventSink sink() {
         return [this](const hf::Event& e) {
             const std::lock_guard hold_it(mutex_);
-            if (e.text.starts_with("moved from")) ++moves_;
+            if (e.kind == hf::Event::Kind::moved) ++moves_;
             words_ += e.text + '\n';
         };
     }
@@ -43,6 +43,12 @@ private:
     std::string words_;
 };
 
+hf::Finding finding(const hf::Examination& e, const std::string& id) {
+    for (const hf::Finding& f : e.findings)
+        if (f.id == id) return f;
+    return {};
+}
+
 std::string timeline(const lab::PostgresServer& server) {
     return server.value("SELECT substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8)");
 }
@@ -56,21 +62,27 @@ TEST_CASE("hosts: the primary is found among dead hosts and standbys, and each i
     const auto client = open(url_of(all));
     auto lease = hold(client, "N");
     CHECK(lease.renew().has_value());
+    const auto found = client.examine();
+    REQUIRE(found.has_value());
+    CHECK(finding(*found, "postgresql.host").found.find("refused") != std::string::npos);
+    CHECK(finding(*found, "postgresql.primaries").found == "a standby");
+    CHECK(found->capabilities.safety == hf::SafetyClass::b);
     CHECK(servers.server(0).value("SELECT owner IS NOT NULL FROM holdfast_lease") == "t");
     // Without the primary: waited for, since a standby is there, and told.
     Heard heard;
-    const auto stranded = open(url_of({nobody.number(), servers.port(1)}),
-                               "request_timeout=500ms", heard.sink());
+    const auto stranded =
+        open(url_of({nobody.number(), servers.port(1)}), "request_timeout=500ms", heard.sink());
     const auto words = refused(stranded, "N", errc::unavailable);
     CHECK_THAT(words, ContainsSubstring(std::to_string(servers.port(1)) + ": it is a standby"));
     CHECK_THAT(words, ContainsSubstring(std::to_string(nobody.number()) + ": "));
     CHECK_THAT(words, ContainsSubstring("refused"));
     auto waiting = std::async(std::launch::async,
                               [&] { return lock_of(stranded, "N")->acquire({.wait = 30s}); });
-    lab::wait_until([&] { return heard.says("takes writes"); }, 5s, "the operator is told");
+    lab::wait_until([&] { return heard.says("it is a standby"); }, 5s, "the operator is told");
     CHECK(lab::stays_true([&] { return stranded.stats().waiting == 1; }, 1s));
     servers.server(0).kill();
     servers.server(1).sql("ALTER SYSTEM SET synchronous_standby_names = ''");
+    servers.server(1).sql("SELECT pg_reload_conf()");
     servers.promote_another();
     // What was granted and renewed at the primary is there, and is renewed at once.
     lab::wait_until([&] { return lease.renew().has_value(); }, cap(10s), "renewed at the new one");
@@ -114,8 +126,9 @@ TEST_CASE("hosts: when another takes over, leases are renewed at once, and lost 
     // The waiter stands in the new one's line, and is notified: nobody would look so soon.
     lab::wait_until(
         [&] {
-            return servers.server(1).value("SELECT count(*) FROM pg_stat_activity WHERE query "
-                                           "ILIKE 'listen%'") == "1";
+            return servers.server(1).value(
+                       "SELECT count(*) FROM pg_stat_activity WHERE query "
+                       "ILIKE 'listen%'") == "1";
         },
         cap(5s), "it listens there");
     CHECK(kept.release() == ReleaseResult::released);
@@ -147,21 +160,29 @@ TEST_CASE("hosts: an old primary that is left running is not gone back to") {
     servers.server(1).resume();
     CHECK(hold(client, "other").valid());
     CHECK(heard.moves() == 1);
+    // An operator's question says which one has to be stopped.
+    const auto found = client.examine();
+    REQUIRE(found.has_value());
+    const auto second = finding(*found, "postgresql.primaries");
+    CHECK(second.where == "127.0.0.1:" + std::to_string(servers.port(0)));
+    CHECK_THAT(second.found, ContainsSubstring("on timeline 1 beside 2"));
+    CHECK(second.verdict == hf::Verdict::unsafe);
+    CHECK(found->capabilities.safety == hf::SafetyClass::d);
 }
 
 TEST_CASE("hosts: another cluster, and an older timeline, are refused") {
     Direct direct(url_of({1, 2}));
-    pg::Shared& shared = *direct.shared;
-    CHECK_FALSE(shared.judge_origin("71", 3));
-    CHECK_FALSE(shared.judge_origin("71", 4));
-    CHECK(shared.judge_origin("71", 3).why == pg::make(pg::Error::old_primary));
-    const auto other = shared.judge_origin("72", 9);
+    pg::Origin& seen = *direct.shared->origin;
+    CHECK_FALSE(seen.judge("71", 3));
+    CHECK_FALSE(seen.judge("71", 4));
+    CHECK(seen.judge("71", 3).why == pg::make(pg::Error::old_primary));
+    const auto other = seen.judge("72", 9);
     CHECK(other.why == pg::make(pg::Error::other_cluster));
     CHECK_THAT(other.detail, ContainsSubstring("name the hosts of one cluster"));
     // Nothing was learned from it. What does not say where it comes from is believed.
-    CHECK_FALSE(shared.judge_origin("71", 4));
-    CHECK_FALSE(shared.judge_origin("", {}));
-    CHECK(shared.judge_origin("71", 3).why == pg::make(pg::Error::old_primary));
+    CHECK_FALSE(seen.judge("71", 4));
+    CHECK_FALSE(seen.judge("", {}));
+    CHECK(seen.judge("71", 3).why == pg::make(pg::Error::old_primary));
 }
 
 TEST_CASE("hosts: a server may hide where it comes from, and a socket leads to one") {

@@ -24,7 +24,8 @@ constexpr int clients = 10, callers = 5;
 class Crowd {
 public:
     Crowd(const std::string& url, const std::filesystem::path& folder) {
-        for (int c = 0; c < clients; ++c) clients_.push_back(open(url, "ttl=3s"));
+        for (int c = 0; c < clients; ++c)
+            clients_.push_back(open(url, "ttl=3s"));
         for (int t = 0; t < clients * callers; ++t)
             threads_.emplace_back([this, t, folder] {
                 work(clients_.at(static_cast<std::size_t>(t / callers)), t, folder);
@@ -49,7 +50,8 @@ public:
 private:
     int waiting() const {
         std::uint64_t n = 0;
-        for (const auto& c : clients_) n += c.stats().waiting;
+        for (const auto& c : clients_)
+            n += c.stats().waiting;
         return static_cast<int>(n);
     }
     void work(const hf::Client& client, int number, const std::filesystem::path& folder) {
@@ -138,7 +140,8 @@ Told switch_over(lab::PostgresServers& servers, int times, bool lag) {
     told.verdict = judge(folder.path());
     std::sort(told.first_grant_ms.begin(), told.first_grant_ms.end());
     std::cout << fmt::format(
-        "{} failovers, {}: first grant after a promotion {} ms median, {} ms at most; {} grants, {} "
+        "{} failovers, {}: first grant after a promotion {} ms median, {} ms at most; {} grants, "
+        "{} "
         "overlaps\n",
         times, lag ? "standbys behind" : "synchronous standbys",
         told.first_grant_ms.at(told.first_grant_ms.size() / 2), told.first_grant_ms.back(),

@@ -119,11 +119,11 @@ public:
                                 (primary == nullptr ? "" : primary->conninfo()) + "'");
         run_sql(conninfo(), "SELECT pg_reload_conf()");
         const std::string follows =
-            primary == nullptr
-                ? "SELECT count(*) = 0 FROM pg_stat_wal_receiver"
-                : fmt::format("SELECT count(*) = 1 FROM pg_stat_wal_receiver WHERE status = "
-                              "'streaming' AND sender_port = {}",
-                              primary->port());
+            primary == nullptr ? "SELECT count(*) = 0 FROM pg_stat_wal_receiver"
+                               : fmt::format(
+                                     "SELECT count(*) = 1 FROM pg_stat_wal_receiver WHERE status = "
+                                     "'streaming' AND sender_port = {}",
+                                     primary->port());
         wait_until([&] { return run_sql(conninfo(), follows).at(0).at(0) == "t"; }, default_cap,
                    "the standby gets its changes from there");
     }

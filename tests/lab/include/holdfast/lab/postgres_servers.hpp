@@ -37,8 +37,7 @@ public:
     /// From now on the standbys get no changes: what is committed then is lost with the primary.
     void hold_back();
     /// Promotes the standby that has received most, lets the other ones follow it, and returns
-    /// which it is. The primary before it must be dead, or is left running (`split`): then it takes
-    /// writes as well.
+    /// which it is. The one before it, unless it was killed, goes on and takes writes as well.
     std::size_t promote_another();
     /// Kills the primary; then promote_another(), and brings the killed one back as a standby.
     void fail_over();
