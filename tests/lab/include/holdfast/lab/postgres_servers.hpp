@@ -32,6 +32,7 @@ public:
     [[nodiscard]] std::string url() const;
     [[nodiscard]] std::uint16_t port(std::size_t i) const { return servers_.at(i).port(); }
     [[nodiscard]] PostgresServer& server(std::size_t i) { return servers_.at(i); }
+    [[nodiscard]] const PostgresServer& server(std::size_t i) const { return servers_.at(i); }
     [[nodiscard]] std::size_t primary() const noexcept { return primary_; }
 
     /// From now on the standbys get no changes: what is committed then is lost with the primary.
