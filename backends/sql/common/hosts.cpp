@@ -85,7 +85,7 @@ std::optional<Hosts::Reached> Hosts::reach(Place place, unsigned began) {
     return reached;
 }
 
-void Hosts::failed(std::size_t host) {
+void Hosts::silent(std::size_t host) {
     const std::lock_guard hold(mutex_);
     if (first_ == host) first_ = (host + 1) % hosts_.size();
 }

@@ -60,8 +60,9 @@ public:
     /// A connection that was begun in generation `began` is of use. Nothing: this client has left
     /// that place meanwhile.
     std::optional<Reached> reach(Place, unsigned began);
-    /// No connection to that host is to be had: the next one is tried first from now on.
-    void failed(std::size_t host);
+    /// That host does not answer, which costs more time than a refusal: the next one is tried first
+    /// from now on.
+    void silent(std::size_t host);
 
 private:
     const Errors& errors_;

@@ -124,7 +124,8 @@ spi::Failure ServerConnection::find(Server::Opening& opening, boot_clock::time_p
         if (!failed) return {};
         close();
         // A caller's own thread has too little time to judge a host.
-        if (resolve_ == Resolve::yes) server_.hosts.failed(host);
+        const bool silent = failed.why == server_.errors.make(Error::no_answer);
+        if (silent && resolve_ == Resolve::yes) server_.hosts.silent(host);
         // It is there, and where the leases are: what it refuses, no other server should give.
         if (here && here->host == host && !server_.errors.ask_elsewhere(failed.why)) return failed;
         refusals.add(host, std::move(failed));

@@ -161,7 +161,7 @@ TEST_CASE("hosts: when another takes over, leases are renewed at once, and lost 
 TEST_CASE("hosts: an old primary that is left running is not gone back to") {
     auto servers = lab::PostgresServers::start({.count = 2, .synchronous = false});
     Heard heard;
-    const auto client = open(servers.url(), "ttl=3s&request_timeout=800ms", heard.sink());
+    const auto client = open(servers.url(), "ttl=6s&request_timeout=2s", heard.sink());
     hold(client, "N").release();
     servers.promote_another();  // and both take writes
     CHECK(timeline(servers.server(0)) == "00000001");

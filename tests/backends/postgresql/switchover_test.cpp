@@ -62,9 +62,12 @@ private:
         const auto name = diary.name("wanted", &promised);
         while (!ending_) {
             auto entry = diary.asked(name);
+            const auto came = boot_clock::now();
             auto lease = lock->acquire({.wait = 120s});
             if (!lease) {
                 diary.failed(entry, lease.error());
+                // A first request that nobody answers ends the call; one that waited waits on.
+                if (ms_since(came) < 5000) continue;
                 const std::lock_guard hold_it(mutex_);
                 failures_ += lease.error().message() + "; ";
                 continue;

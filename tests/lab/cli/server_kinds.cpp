@@ -104,7 +104,7 @@ using Mariadb = SqlServer<MariadbServer, MariadbOptions>;
 class PostgresTrio : public Server {
 public:
     explicit PostgresTrio(const ServerOptions& options)
-        : servers_(PostgresServers::start({.server = {.config = options.config}})) {}
+        : servers_(PostgresServers::start(translated(options))) {}
 
     std::string url(std::uint16_t port) override {
         return port == servers_.port(0)
@@ -135,6 +135,12 @@ public:
     }
 
 private:
+    static PostgresServersOptions translated(const ServerOptions& options) {
+        PostgresServersOptions result;
+        result.server.config = options.config;
+        return result;
+    }
+
     PostgresServers servers_;
     std::size_t paused_ = 0;
 };

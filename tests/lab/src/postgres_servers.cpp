@@ -24,6 +24,8 @@ PostgresServers PostgresServers::start(PostgresServersOptions options) {
     // Or a standby looks for its new primary every five seconds.
     config.emplace_back("wal_retrieve_retry_interval = '100ms'");
     config.emplace_back("max_connections = 200");
+    // A checkpoint, as a promotion and a base backup make, removes what no standby asks for now.
+    config.emplace_back("wal_keep_size = '256MB'");
     if (options.synchronous) config.emplace_back("synchronous_standby_names = 'ANY 1 (*)'");
     all.servers_.push_back(PostgresServer::start(options.server));
     while (all.servers_.size() < options.count)
@@ -44,6 +46,9 @@ void PostgresServers::hold_back() {
 }
 
 std::size_t PostgresServers::promote_another() {
+    // What a dead primary sent may still be on its way into a standby, and one that is behind the
+    // others is one that they cannot follow.
+    hold_back();
     std::optional<std::size_t> best;
     for (std::size_t i = 0; i < servers_.size(); ++i) {
         if (i == primary_ || !servers_[i].alive()) continue;
