@@ -27,6 +27,7 @@
 #include "holdfast/lab/grpc_server.hpp"
 #include "holdfast/lab/mariadb_server.hpp"
 #include "holdfast/lab/postgres_server.hpp"
+#include "holdfast/lab/postgres_servers.hpp"
 #include "holdfast/lab/process.hpp"
 #include "holdfast/lab/proxy.hpp"
 #include "holdfast/lab/redis_server.hpp"
@@ -283,6 +284,28 @@ void redis_tls() {
     CHECK(!contains(exchange(server.port(), {"PING"}, 2s), "PONG"));
     auto plain = RedisServer::start();
     CHECK(contains(error_of([&] { (void)plain.ca_file(); }), "without TLS"));
+}
+
+void postgresql_standbys() {
+    auto servers = PostgresServers::start();
+    servers.server(0).sql("CREATE TABLE t AS SELECT 1 AS n");
+    servers.fail_over();
+    const auto second = servers.primary();
+    CHECK(second != 0 && servers.server(0).alive());
+    CHECK(servers.server(0).value("SELECT pg_is_in_recovery()") == "t");
+    CHECK(servers.server(second).value("SELECT n FROM t") == "1");
+    // One at least has what was answered; none has what was written while they got nothing.
+    servers.server(second).sql("UPDATE t SET n = 2");
+    servers.server(second).sql("ALTER SYSTEM SET synchronous_standby_names = ''");
+    servers.server(second).sql("SELECT pg_reload_conf()");
+    wait_until(
+        [&] { return servers.server(second).value("SHOW synchronous_standby_names").empty(); }, 5s,
+        "no commit waits");
+    servers.hold_back();
+    servers.server(second).sql("UPDATE t SET n = 3");
+    const auto third = servers.promote_another();
+    CHECK(third != second && servers.server(third).value("SELECT n FROM t") == "2");
+    CHECK(servers.server(second).value("SELECT n FROM t") == "3");  // left running
 }
 
 void postgresql() {
@@ -1155,6 +1178,7 @@ int main(int argc, char** argv) {
         {"redis TLS", redis_tls},
         {"redis monitor", redis_monitor},
         {"postgresql", postgresql},
+        {"postgresql standbys", postgresql_standbys},
         {"mariadb", mariadb},
         {"mariadb clients", mariadb_clients},
         {"zookeeper process", zookeeper_process},

@@ -1,22 +1,8 @@
 #include "server.hpp"
 
-#include <arpa/inet.h>
-
 #include <boost/asio/ip/address.hpp>
 
 namespace holdfast::sql {
-namespace {
-
-/// For how long a look-up may delay a caller that knows an address already.
-constexpr milliseconds patience_with_names{750};
-
-}  // namespace
-
-bool is_address(const std::string& host) {
-    in6_addr any;
-    return ::inet_pton(AF_INET, host.c_str(), &any) == 1 ||
-           ::inet_pton(AF_INET6, host.c_str(), &any) == 1;
-}
 
 bool on_this_machine(const std::string& address) {
     if (address.empty()) return true;
@@ -28,24 +14,8 @@ bool on_this_machine(const std::string& address) {
                         .is_loopback()));
 }
 
-spi::Answer<std::vector<std::string>> Server::addresses(
-    const std::string& host, std::optional<boot_clock::time_point> look_up) {
-    if (is_address(host)) return std::vector<std::string>{host};
-    const std::string nowhere = "no address for " + host;
-    std::vector<std::string> known;
-    if (auto last = reached(); !last.empty()) known.push_back(std::move(last));
-    if (!look_up && !known.empty()) return known;
-    if (!look_up) return spi::Failure(errors.make(Error::unresolved), nowhere);
-    if (!known.empty()) look_up = std::min(*look_up, boot_clock::now() + patience_with_names);
-    const auto found = names.wait_for(host, *look_up);
-    if (!found && !known.empty()) return known;
-    if (!found)
-        return spi::Failure(errors.make(Error::unresolved),
-                            nowhere + ": " + spi::HostNames::words(found.error()));
-    std::vector<std::string> out;
-    for (const auto& address : *found)
-        out.push_back(address.to_string());
-    return out;
+void Server::moved(const Place& left) {
+    if (const auto here = hosts.here()) reports.moved(hosts.words(left), hosts.words(*here));
 }
 
 Server::InFlight::InFlight(Server& server, Steps& steps, Steps& off)

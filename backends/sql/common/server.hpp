@@ -13,10 +13,10 @@
 #include <vector>
 
 #include "holdfast/clock.hpp"
-#include "holdfast/spi/host_names.hpp"
+#include "hosts.hpp"
+#include "reports.hpp"
 #include "server_error.hpp"
 #include "server_step.hpp"
-#include "warnings.hpp"
 #include "watchdog.hpp"
 
 namespace holdfast::sql {
@@ -27,17 +27,22 @@ inline std::int64_t local_us(boot_clock::time_point t) noexcept {
 }
 
 struct Server {
-    Server(const Errors& its, const boost::asio::any_io_executor& engine)
-        : errors(its), watchdog(std::make_shared<Watchdog>(engine)) {}
+    /// `of_the_url`: see Hosts.
+    Server(const Errors& its, std::shared_ptr<Watchdog> its_watchdog,
+           std::vector<spi::Endpoint> of_the_url)
+        : errors(its), watchdog(std::move(its_watchdog)), hosts(its, std::move(of_the_url)) {}
 
     const Errors& errors;
     const std::shared_ptr<Watchdog> watchdog;
-    spi::HostNames names;
+    Hosts hosts;
     std::atomic<std::uint64_t> requests{0};
     /// Whether a reader, or permits, found the name free the last time: then one statement
     /// suffices.
     std::atomic<bool> found_free{true};
-    Warnings warnings;
+    Reports reports;
+
+    /// A connection leads to another server than the ones before it.
+    void moved(const Place& left);
 
     /// What the server warns of, once each; a hostile one has no end of words.
     void heard_warning(std::string text) {
@@ -45,7 +50,7 @@ struct Server {
             const std::lock_guard hold(mutex_);
             if (server_warnings_.size() >= 8 || !server_warnings_.insert(text).second) return;
         }
-        warnings.tell(std::move(text));
+        reports.warn(std::move(text));
     }
 
     /// The server's clock when it was read, against ours on receipt: a lower bound of the true
@@ -134,21 +139,6 @@ struct Server {
         return boot_clock::time_point(boot_clock::duration(crowded_until_));
     }
 
-    /// Where to try by address, in order: `host` itself if it is an address. `look_up`: until when
-    /// to wait for what the name means, whose look-up nothing can bound; none: no look-up, only the
-    /// address that was reached last.
-    spi::Answer<std::vector<std::string>> addresses(const std::string& host,
-                                                    std::optional<boot_clock::time_point> look_up);
-    /// The last address reached. A caller's thread connects there without asking DNS.
-    std::string reached() const {
-        const std::lock_guard hold(mutex_);
-        return reached_;
-    }
-    void reach(std::string address) {
-        const std::lock_guard hold(mutex_);
-        reached_ = std::move(address);
-    }
-
 private:
     static constexpr std::int64_t latest_time = std::int64_t{1} << 60;
     static constexpr std::int64_t jump_us = 100'000;  // of the server's clock, or of the machine
@@ -156,14 +146,11 @@ private:
     std::atomic<std::int64_t> crowded_until_{0};
     std::atomic<int> answered_openings_{0};
     mutable std::mutex mutex_;
-    std::string reached_;
     std::set<std::string> server_warnings_;
     std::vector<const Steps*> in_flight_;
     std::atomic<bool> closing_{false};
 };
 
-/// Whether it is an IP address.
-bool is_address(const std::string& host);
 /// The loopback interface, or a Unix socket, which has no address.
 bool on_this_machine(const std::string& address);
 

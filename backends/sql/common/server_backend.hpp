@@ -28,11 +28,11 @@ protected:
     ServerBackend(const Capabilities& capabilities, const spi::Settings& settings,
                   const spi::Context& context, std::shared_ptr<Server> server)
         : Base(capabilities, settings, context), server_(std::move(server)) {
-        server_->warnings.report_to(&context.events);
+        server_->reports.report_to(&context.events);
     }
 
     void stop() noexcept {
-        server_->warnings.report_to(nullptr);
+        server_->reports.report_to(nullptr);
         server_->watchdog->close();
         stopping();
         if (this->asking_) this->asking_->close();

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "holdfast/spi/net/connect_time.hpp"
+#include "holdfast/spi/net/endpoint.hpp"
 
 namespace holdfast::sql {
 namespace {
@@ -14,45 +15,134 @@ constexpr milliseconds idle_unchecked{100};
 /// How long callers' threads do not connect after the server had no connection left.
 constexpr std::chrono::seconds crowded_for{10};
 
+/// Why none of the hosts serves: the code of the one of which there is most hope, and the words of
+/// all.
+class Refusals {
+public:
+    explicit Refusals(const Server& server) : server_(server) {}
+    void add(std::size_t host, spi::Failure failed) {
+        const int hope = server_.errors.cannot_now(failed.why) ? 2
+                         : failed.why == errc::unavailable     ? 1
+                                                               : 0;
+        if (hope > hope_) why_ = failed.why;
+        hope_ = std::max(hope_, hope);
+        if (server_.hosts.size() > 1) {
+            if (!words_.empty()) words_ += "; ";
+            words_ += spi::text_of(server_.hosts[host]) + ": ";
+            if (failed.detail.empty()) failed.detail = failed.why.message();
+        }
+        words_ += failed.detail;
+    }
+    spi::Failure all() { return {why_, std::move(words_)}; }
+
+private:
+    const Server& server_;
+    int hope_ = -1;
+    error_code why_;
+    std::string words_;
+};
+
 }  // namespace
 
-ServerConnection::ServerConnection(Server& server, const std::string& host, Resolve resolve)
-    : server_(server),
-      host_(host),
-      resolve_(resolve),
-      guard_(server.watchdog, resolve == Resolve::no) {}
+ServerConnection::ServerConnection(Server& server, Resolve resolve)
+    : server_(server), resolve_(resolve), guard_(server.watchdog, resolve == Resolve::no) {}
 
 void ServerConnection::close() noexcept {
     guard_.watch(-1);
     drop();
 }
 
-spi::Failure ServerConnection::connect_anywhere(Server::Opening& opening,
-                                                boot_clock::time_point deadline,
-                                                std::optional<boot_clock::time_point> look_up) {
-    std::vector<std::string> where(1);  // the Unix socket
-    if (!host_.empty()) {
-        auto found = server_.addresses(host_, look_up);
-        if (!found) return std::move(found).error();
-        where = std::move(*found);
-    }
+spi::Answer<std::string> ServerConnection::connect_host(
+    std::size_t host, Server::Opening& opening, const Limits& limits,
+    std::optional<boot_clock::time_point> look_up) {
+    const auto where = server_.hosts.addresses(host, look_up);
+    if (!where) return where.error();
     spi::Failure last(server_.errors.make(Error::unresolved));
-    for (std::size_t i = 0; i < where.size(); ++i) {
+    for (std::size_t i = 0; i < where->size(); ++i) {
         // Each address gets its share of the time, so that a dead one does not take all of it.
+        const auto left = static_cast<std::int64_t>(where->size() - i);
         const auto now = boot_clock::now();
-        const auto share = (deadline - now) / static_cast<std::int64_t>(where.size() - i);
-        last = connect_to(where[i], opening, now + share);
-        if (last) continue;
-        server_.reach(where[i]);
-        return {};
+        const Limits share{now + (limits.silence - now) / left, now + (limits.end - now) / left};
+        last = connect_to(server_.hosts[host], (*where)[i], opening, share);
+        if (!last) return (*where)[i];
     }
     return last;
+}
+
+spi::Failure ServerConnection::try_host(std::size_t host, Server::Opening& opening,
+                                        const Limits& limits,
+                                        std::optional<boot_clock::time_point> look_up,
+                                        unsigned began) {
+    spi::Failure failed;
+    try {
+        auto address = connect_host(host, opening, limits, look_up);
+        if (!address) {
+            if (address.error().why == server_.errors.make(Error::too_many)) {
+                // The engine's connections matter more than those that save callers a thread
+                // switch.
+                server_.crowd(boot_clock::now() + crowded_for);
+                if (resolve_ == Resolve::yes) server_.watchdog->end_spares();
+            }
+            return std::move(address).error();
+        }
+        failed = introduce(limits.end);
+        if (failed) return failed;
+        const auto reached = server_.hosts.reach({host, *address, incarnation()}, began);
+        if (!reached)
+            return {server_.errors.make(Error::old_primary),
+                    "this client has found another one meanwhile"};
+        generation_ = reached->generation;
+        if (reached->left) server_.moved(*reached->left);
+    } catch (const std::bad_alloc&) {  // says nothing about the server
+        close();
+        throw;
+    } catch (const std::exception& e) {  // a number that is none, for instance
+        failed = {server_.errors.make(connected() ? Error::strange_answer : Error::closed),
+                  first_words(e.what())};
+    }
+    return failed;
+}
+
+spi::Failure ServerConnection::find(Server::Opening& opening, boot_clock::time_point until,
+                                    std::optional<boot_clock::time_point> look_up) {
+    const unsigned began = server_.hosts.generation();
+    const auto here = server_.hosts.here();
+    auto order = server_.hosts.order();
+    // A caller's own thread does not search: it follows the engine.
+    if (resolve_ == Resolve::no && here) {
+        if (order.front() != here->host)
+            return {server_.errors.make(Error::refused), "another host is looked for"};
+        order = {here->host};
+    }
+    Refusals refusals(server_);
+    for (std::size_t i = 0; i < order.size(); ++i) {
+        const std::size_t host = order[i];
+        const auto now = boot_clock::now();
+        const Limits limits{now + (until - now) / static_cast<std::int64_t>(order.size() - i),
+                            until};
+        auto failed = try_host(host, opening, limits, look_up, began);
+        if (!failed) return {};
+        close();
+        // A caller's own thread has too little time to judge a host.
+        const bool silent = failed.why == server_.errors.make(Error::no_answer);
+        if (silent && resolve_ == Resolve::yes) server_.hosts.silent(host);
+        // It is there, and where the leases are: what it refuses, no other server should give.
+        if (here && here->host == host && !server_.errors.ask_elsewhere(failed.why)) return failed;
+        refusals.add(host, std::move(failed));
+    }
+    auto failed = refusals.all();
+    const bool waits = failed.why == server_.errors.make(Error::read_only) ||
+                       failed.why == server_.errors.make(Error::old_primary);
+    // A caller that may wait goes on with it, and nothing else would say why.
+    if (waits) server_.reports.warn(failed.why.message() + ": " + failed.detail);
+    return failed;
 }
 
 spi::Failure ServerConnection::open(boot_clock::time_point deadline) {
     const auto now = boot_clock::now();
     const bool unchecked = now - used_ > idle_unchecked;
     if (connected() && unchecked && (guard_.ended() || spoken_to())) close();
+    if (connected() && !current()) close();
     used_ = now;
     if (connected()) return {};
     const bool spare = resolve_ == Resolve::no;
@@ -64,23 +154,7 @@ spi::Failure ServerConnection::open(boot_clock::time_point deadline) {
     // A caller's own thread has no time beyond its caller's.
     const auto until = spare ? deadline : spi::net::connect_until(deadline);
     const auto look_up = spare ? std::optional<boot_clock::time_point>() : deadline;
-    spi::Failure failed;
-    try {
-        failed = connect_anywhere(opening, until, look_up);
-        if (failed.why == server_.errors.make(Error::too_many)) {
-            // The engine's connections matter more than those that save callers a thread switch.
-            server_.crowd(now + crowded_for);
-            if (!spare) server_.watchdog->end_spares();
-        }
-        if (!failed) failed = introduce(until);
-    } catch (const std::bad_alloc&) {  // says nothing about the server
-        close();
-        throw;
-    } catch (const std::exception& e) {  // a number that is none, for instance
-        failed = {server_.errors.make(connected() ? Error::strange_answer : Error::closed),
-                  first_words(e.what())};
-    }
-    if (failed) close();
+    auto failed = find(opening, until, look_up);
     const bool unanswered = !failed || failed.why == server_.errors.make(Error::no_answer);
     if (unanswered && opening.answered() && boot_clock::now() >= deadline)
         failed.why = server_.errors.make(Error::connecting);

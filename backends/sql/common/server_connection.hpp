@@ -27,10 +27,17 @@ public:
     /// not done by `deadline`; it is then done for the next call, unless only this caller uses it.
     spi::Failure open(boot_clock::time_point deadline);
     void close() noexcept;
+    /// False once this client has found that another server took over from the one it leads to.
+    bool current() const noexcept { return generation_ == server_.hosts.generation(); }
 
 protected:
-    /// `host`: empty for a Unix socket.
-    ServerConnection(Server&, const std::string& host, Resolve);
+    /// How long making a connection may take.
+    struct Limits {
+        boot_clock::time_point silence;  ///< until when a server may say nothing at all
+        boot_clock::time_point end;
+    };
+
+    ServerConnection(Server&, Resolve);
     virtual ~ServerConnection() = default;
 
     virtual bool connected() const noexcept = 0;
@@ -39,11 +46,18 @@ protected:
     virtual void drop() noexcept = 0;
     /// Why a spare connection is not made.
     virtual spi::Failure no_spare() const { return {}; }
-    /// Connects to an address, which is empty for the Unix socket, and calls guard().watch().
-    virtual spi::Failure connect_to(const std::string& address, Server::Opening&,
-                                    boot_clock::time_point deadline) = 0;
-    /// Asks the server what it is, and makes the table. Errors: also std::exception.
+    /// Connects to a host by its address, which is empty for the Unix socket, and calls
+    /// guard().watch().
+    virtual spi::Failure connect_to(const spi::Endpoint& host, const std::string& address,
+                                    Server::Opening&, const Limits&) = 0;
+    /// Asks the server what it is, whether it takes writes, and makes the table. Errors: also
+    /// std::exception.
     virtual spi::Failure introduce(boot_clock::time_point deadline) = 0;
+    /// What it said then of itself: see Place.
+    virtual std::string incarnation() const { return {}; }
+    /// Connects to that host, without introduce(). Returns by which address.
+    spi::Answer<std::string> connect_host(std::size_t host, Server::Opening&, const Limits&,
+                                          std::optional<boot_clock::time_point> look_up);
 
     /// Runs `exchange`, which writes how it ended into `reply`. What the watchdog ended is in
     /// doubt. Closes the connection unless it ended well, or in an error that left nothing behind.
@@ -53,14 +67,17 @@ protected:
     const Watchdog::Guard& guard() const noexcept { return guard_; }
 
 private:
-    spi::Failure connect_anywhere(Server::Opening&, boot_clock::time_point deadline,
-                                  std::optional<boot_clock::time_point> look_up);
+    /// Tries the hosts until one serves.
+    spi::Failure find(Server::Opening&, boot_clock::time_point until,
+                      std::optional<boot_clock::time_point> look_up);
+    spi::Failure try_host(std::size_t host, Server::Opening&, const Limits&,
+                          std::optional<boot_clock::time_point> look_up, unsigned began);
 
     Server& server_;
-    const std::string host_;
     const Resolve resolve_;
     Watchdog::Guard guard_;
     boot_clock::time_point used_;
+    unsigned generation_ = 0;  // of Hosts
 };
 
 template <class F>

@@ -21,6 +21,10 @@ constexpr Meaning table[] = {
     {Error::no_database, errc::bad_config, "the database does not exist"},
     {Error::read_only, errc::unavailable,
      "the server takes no writes: it is a standby, or set to read only", Meaning::said},
+    {Error::old_primary, errc::unavailable,
+     "the server is an old primary: another one has been promoted since", Meaning::said},
+    {Error::other_cluster, errc::bad_config,
+     "the server belongs to another database cluster than the one before it"},
     {Error::no_table, errc::denied,
      "the table holdfast_lease does not exist, and this role may not make it"},
     {Error::no_right, errc::denied, "this role may not use the table holdfast_lease"},
@@ -56,10 +60,29 @@ bool Errors::cannot_now(const error_code& ec) const noexcept {
     switch (static_cast<Error>(ec.value())) {
         case Error::connecting:
         case Error::starting:
+        case Error::read_only:
+        case Error::old_primary:
         case Error::too_many:
         case Error::timed_out:
         case Error::conflict:
         case Error::no_resources:
+            return true;
+        default:
+            return false;
+    }
+}
+
+bool Errors::ask_elsewhere(const error_code& ec) const noexcept {
+    if (ec.category() != category_) return false;
+    switch (static_cast<Error>(ec.value())) {
+        case Error::unresolved:
+        case Error::refused:
+        case Error::no_answer:
+        case Error::closed:
+        case Error::starting:
+        case Error::read_only:
+        case Error::old_primary:
+        case Error::other_cluster:
             return true;
         default:
             return false;

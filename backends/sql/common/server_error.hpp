@@ -18,6 +18,8 @@ enum class Error {
     denied,            ///< user, password, or the server's rules for hosts
     no_database,       ///< the database does not exist
     read_only,         ///< a standby, or transactions are read-only
+    old_primary,       ///< another server has been promoted since
+    other_cluster,     ///< its data are not those of the server before it
     no_table,          ///< the table is missing, and we have no permission to make it
     no_right,          ///< the table exists, and we have no permission to use it
     foreign_table,     ///< a table with that name that is not ours
@@ -46,6 +48,8 @@ public:
     error_code make(Error e) const noexcept { return {static_cast<int>(e), category_}; }
     /// True if the server cannot serve for a moment: a caller that may wait continues to ask.
     bool cannot_now(const error_code&) const noexcept;
+    /// True if another host of the URL may be the one that serves.
+    bool ask_elsewhere(const error_code&) const noexcept;
 
 private:
     const spi::net::Category category_;

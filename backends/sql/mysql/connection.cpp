@@ -34,9 +34,7 @@ bool old(std::string_view version) {
 }  // namespace
 
 Connection::Connection(std::shared_ptr<Shared> shared, Resolve resolve)
-    : sql::ServerConnection(
-          *shared, shared->options.socket.empty() ? shared->options.host : std::string(), resolve),
-      shared_(std::move(shared)) {}
+    : sql::ServerConnection(*shared, resolve), shared_(std::move(shared)) {}
 
 bool Connection::spoken_to() const noexcept {
     // Under TLS nobody can tell from outside what there is to read.
@@ -45,14 +43,15 @@ bool Connection::spoken_to() const noexcept {
 
 spi::Failure Connection::no_spare() const {
     const Options& o = shared_->options;
-    if (!o.verifies_name() || !o.tls_to(shared_->reached())) return {};
+    const auto here = shared_->hosts.here();
+    if (!o.verifies_name() || !o.tls_to(here ? here->address : std::string())) return {};
     // Which nothing can bound.
     return {make(Error::too_many), "callers' threads make no look-up"};
 }
 
-spi::Failure Connection::connect_to(const std::string& address, sql::Server::Opening& opening,
-                                    boot_clock::time_point deadline) {
-    auto connected_one = Session::connect(*shared_, address, deadline);
+spi::Failure Connection::connect_to(const spi::Endpoint&, const std::string& address,
+                                    sql::Server::Opening& opening, const Limits& limits) {
+    auto connected_one = Session::connect(*shared_, address, limits.silence);
     if (!connected_one) return std::move(connected_one).error();
     opening.answer();
     session_.emplace(std::move(*connected_one));

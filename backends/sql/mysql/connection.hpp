@@ -32,8 +32,8 @@ private:
     bool spoken_to() const noexcept override;
     void drop() noexcept override { session_.reset(); }
     spi::Failure no_spare() const override;
-    spi::Failure connect_to(const std::string& address, sql::Server::Opening&,
-                            boot_clock::time_point deadline) override;
+    spi::Failure connect_to(const spi::Endpoint&, const std::string& address, sql::Server::Opening&,
+                            const Limits&) override;
     spi::Failure introduce(boot_clock::time_point deadline) override;
     Said once(const Packet&, boot_clock::time_point deadline);
     spi::Failure judge_server(const Result& hello) const;

@@ -30,6 +30,11 @@ Backend::Backend(const spi::Settings& settings, const spi::Context& context,
     asking_ = std::make_shared<Worker>(shared_, context.engine);
     keeping_ = std::make_shared<Worker>(shared_, context.engine, asking_);
     listener_ = std::make_shared<Listener>(shared_, context, asking_, waiters_);
+    shared_->reports.on_move = [engine = context.engine, weak = std::weak_ptr(listener_)] {
+        asio::post(engine, [weak] {
+            if (const auto alive = weak.lock()) alive->again();
+        });
+    };
 }
 
 Backend::~Backend() {

@@ -24,11 +24,13 @@ void hear_notice(void* shared, const PGresult* notice) noexcept {
 
 class Attempt {
 public:
-    Attempt(Shared& shared, Shared::Opening& opening, boot_clock::time_point deadline)
-        : shared_(shared), opening_(opening), until_(deadline) {}
+    Attempt(Shared& shared, Shared::Opening& opening, boot_clock::time_point silence,
+            boot_clock::time_point end)
+        : shared_(shared), opening_(opening), silence_(silence), end_(end) {}
 
-    spi::Answer<PgHandle> run(const std::string& address, const std::string& password) {
-        PgHandle h = start(address, password);
+    spi::Answer<PgHandle> run(const spi::Endpoint& host, const std::string& address,
+                              const std::string& password) {
+        PgHandle h = start(host, address, password);
         error_code why = h ? drive(h.get()) : make(Error::no_resources);
         if (!why && PQserverVersion(h.get()) < 120000) why = make(Error::too_old);
         if (!why) return h;
@@ -47,16 +49,17 @@ public:
     }
 
 private:
-    PgHandle start(const std::string& address, const std::string& password) const {
+    PgHandle start(const spi::Endpoint& host, const std::string& address,
+                   const std::string& password) const {
         const Options& o = shared_.options;
-        const std::string port = std::to_string(o.port);
+        const std::string port = std::to_string(host.port);
         std::vector<const char*> names, values;
         const auto add = [&](const char* name, const std::string& value) {
             if (value.empty()) return;
             names.push_back(name);
             values.push_back(value.c_str());
         };
-        add("host", o.socket.empty() ? o.host : o.socket);
+        add("host", host.host.empty() ? o.socket : host.host);
         add("hostaddr", address);
         add("port", port);
         add("dbname", o.database);
@@ -82,24 +85,28 @@ private:
         PQsetErrorVerbosity(c, PQERRORS_VERBOSE);
         if (PQstatus(c) == CONNECTION_BAD) return make(Error::refused);
         PostgresPollingStatusType next = PGRES_POLLING_WRITING;
+        bool spoke = false;
         while (next != PGRES_POLLING_OK) {
             if (next == PGRES_POLLING_FAILED) return make(Error::refused);
             pollfd p{PQsocket(c),
                      static_cast<short>(next == PGRES_POLLING_READING ? POLLIN : POLLOUT), 0};
-            const auto left = std::chrono::ceil<milliseconds>(until_ - boot_clock::now()).count();
+            const auto until = spoke ? end_ : silence_;
+            const auto left = std::chrono::ceil<milliseconds>(until - boot_clock::now()).count();
             if (left <= 0 || shared_.watchdog->closing()) return make(Error::no_answer);
             const int n = ::poll(&p, 1, static_cast<int>(std::min<std::int64_t>(left, 50)));
             if (n <= 0) continue;
             const bool heard = next == PGRES_POLLING_READING;
             next = PQconnectPoll(c);
-            if (heard && next != PGRES_POLLING_FAILED) opening_.answer();
+            if (!heard || next == PGRES_POLLING_FAILED) continue;
+            spoke = true;
+            opening_.answer();
         }
         return {};
     }
 
     Shared& shared_;
     Shared::Opening& opening_;
-    const boot_clock::time_point until_;
+    const boot_clock::time_point silence_, end_;
     const std::string utf8_ = "UTF8", require_ = "require", no_pass_phrase_ = "-";
 };
 
@@ -135,15 +142,16 @@ std::string words_of(std::string_view message) {
     return sql::first_words(message);
 }
 
-spi::Answer<PgHandle> connect(Shared& shared, const std::string& address, Shared::Opening& opening,
-                              boot_clock::time_point deadline) {
+spi::Answer<PgHandle> connect(Shared& shared, const spi::Endpoint& host, const std::string& address,
+                              Shared::Opening& opening, boot_clock::time_point silence,
+                              boot_clock::time_point end) {
     std::string password;
     if (!shared.options.password.empty()) {
         auto secret = shared.options.password.read();
         if (!secret) return std::move(secret).error();
         password = std::move(*secret);
     }
-    return Attempt(shared, opening, deadline).run(address, password);
+    return Attempt(shared, opening, silence, end).run(host, address, password);
 }
 
 }  // namespace holdfast::postgresql

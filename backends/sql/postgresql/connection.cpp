@@ -1,7 +1,9 @@
 #include "connection.hpp"
 
 #include <fcntl.h>
+#include <poll.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "connect.hpp"
@@ -40,9 +42,7 @@ bool made_by_another(std::string_view state) noexcept {
 }  // namespace
 
 Connection::Connection(std::shared_ptr<Shared> shared, Resolve resolve)
-    : sql::ServerConnection(
-          *shared, shared->options.socket.empty() ? shared->options.host : std::string(), resolve),
-      shared_(std::move(shared)) {}
+    : sql::ServerConnection(*shared, resolve), shared_(std::move(shared)) {}
 
 void Connection::drop() noexcept {
     session_.reset();
@@ -55,9 +55,10 @@ bool Connection::spoken_to() const noexcept {
     return PQsslInUse(session_->raw()) == 0 && guard().unread() == 'E';
 }
 
-spi::Failure Connection::connect_to(const std::string& address, sql::Server::Opening& opening,
-                                    boot_clock::time_point deadline) {
-    auto connected_one = postgresql::connect(*shared_, address, opening, deadline);
+spi::Failure Connection::connect_to(const spi::Endpoint& host, const std::string& address,
+                                    sql::Server::Opening& opening, const Limits& limits) {
+    auto connected_one =
+        postgresql::connect(*shared_, host, address, opening, limits.silence, limits.end);
     if (!connected_one) return std::move(connected_one).error();
     guard().watch(PQsocket(connected_one->get()));
     session_ = std::make_unique<Session>(std::move(*connected_one));
@@ -138,39 +139,65 @@ spi::Failure Connection::audit(boot_clock::time_point deadline) {
         return {make(Error::untrusted_table),
                 "it has what Holdfast did not make: " + std::string(code) + "; drop that"};
     if (const auto others = text_of(found[2]); !others.empty())
-        shared_->warnings.tell("the permission TRIGGER on holdfast_lease lets " +
-                               std::string(others) +
-                               " run code with this role's permissions: REVOKE it");
+        shared_->reports.warn("the permission TRIGGER on holdfast_lease lets " +
+                              std::string(others) +
+                              " run code with this role's permissions: REVOKE it");
     return {};
+}
+
+Said Connection::hello(boot_clock::time_point deadline) {
+    const Options& o = shared_->options;
+    const std::vector<std::string> parameters{
+        std::to_string(PQbackendPID(session_->raw())), std::to_string(o.silent.count()),
+        std::to_string(o.probe_every().count()), std::to_string(Options::probes)};
+    const auto ask = [&](const std::string& text) {
+        return guarded(deadline, {12, true}, [&](pqxx::nontransaction& tx) {
+            return execute(tx, false, text, parameters);
+        });
+    };
+    Said said = ask(shared_->statements.hello());
+    // Some services take away the functions that tell where a server comes from.
+    const bool refused = state_ == "42501" || state_ == "42883" || state_ == "0A000";
+    if (!said.failed || !refused || !is_open()) return said;
+    const std::string why = std::move(said.failed.detail);
+    said = ask(shared_->statements.plain_hello());
+    if (!said.failed)
+        shared_->reports.warn(
+            "the server does not say its timeline, so an old primary is not told from the one that "
+            "took over: " +
+            why);
+    return said;
+}
+
+spi::Failure Connection::judge_server(const pqxx::row& hello) {
+    if (text_of(hello[1]) == "t")
+        return {make(Error::read_only), shared_->hosts.size() > 1
+                                            ? "it is a standby"
+                                            : "it is a standby: connect to the primary"};
+    if (text_of(hello[2]) == "on")
+        return {make(Error::read_only),
+                "default_transaction_read_only is on for this role or database"};
+    const auto timeline = timeline_of(hello);
+    incarnation_ = timeline ? "timeline " + std::to_string(*timeline) : std::string();
+    return shared_->origin->judge(std::string(text_of(hello[11])), timeline);
 }
 
 spi::Failure Connection::introduce(boot_clock::time_point deadline) {
     spi::Failure made;
     for (int round = 0;; ++round) {
-        const int pid = PQbackendPID(session_->raw());
-        const Options& o = shared_->options;
-        const std::vector<std::string> parameters{
-            std::to_string(pid), std::to_string(o.silent.count()),
-            std::to_string(o.probe_every().count()), std::to_string(Options::probes)};
-        Said said = guarded(deadline, {10, true}, [&](pqxx::nontransaction& tx) {
-            return execute(tx, false, shared_->statements.hello(), parameters);
-        });
+        Said said = hello(deadline);
         if (said.failed) return said.failed;
         const auto row = said.rows[0];
-        pooled_ = row[0].as<int>() != pid;
+        pooled_ = row[0].as<int>() != PQbackendPID(session_->raw());
+        if (auto failed = judge_server(row)) return failed;
         shared_->heard_clock(row[3].as<std::int64_t>());
-        if (text_of(row[1]) == "t")
-            return {make(Error::read_only), "it is a standby: connect to the primary"};
-        if (text_of(row[2]) == "on")
-            return {make(Error::read_only),
-                    "default_transaction_read_only is on for this role or database"};
-        if (pooled_)
-            shared_->warnings.tell(
+        if (pooled_ && !shared_->direct)
+            shared_->reports.warn(
                 "behind a connection pooler, waiters are not notified and look once a "
-                "second");
+                "second: name the server itself in listen");
         if (!text_of(row[7]).empty())
-            shared_->warnings.tell(std::string(text_of(row[7])) +
-                                   ": a crash of the server's machine forgets grants");
+            shared_->reports.warn(std::string(text_of(row[7])) +
+                                  ": a crash of the server's machine forgets grants");
         if (!row[5].is_null()) return judge_table(row, deadline);
         if (round > 0) {
             if (made.detail.empty())
@@ -211,9 +238,14 @@ Said Connection::once(Sql sql, const std::vector<std::string>& parameters,
     });
 }
 
+std::optional<std::uint32_t> timeline_of(const pqxx::row& hello) {
+    if (hello[10].is_null()) return {};
+    return static_cast<std::uint32_t>(std::stoul(hello[10].c_str(), nullptr, 16));
+}
+
 Said Connection::run(Sql sql, const std::vector<std::string>& parameters,
                      boot_clock::time_point deadline) {
-    for (bool dropped = false, broken = false;;) {
+    for (bool dropped = false, broken = false, demoted = false;;) {
         Said said;
         said.failed = open(deadline);
         if (said.failed) return said;
@@ -225,6 +257,11 @@ Said Connection::run(Sql sql, const std::vector<std::string>& parameters,
         if (unknown_name && !pooled_) {
             pooled_ = true;
             continue;
+        }
+        // It takes no writes any more: another host may. Nothing was done.
+        if (said.failed.why == make(Error::read_only)) {
+            close();
+            if (shared_->hosts.size() > 1 && time_left && !std::exchange(demoted, true)) continue;
         }
         // Dropped since we looked: what is there now, or is made, has to be judged.
         if (state_ == "42P01" && time_left && !std::exchange(dropped, true)) {
@@ -268,6 +305,39 @@ bool Connection::heard(std::vector<std::string>& names) noexcept {
     } catch (const std::exception&) {
         return false;
     }
+}
+
+Said Connection::look_at(std::size_t host, boot_clock::time_point deadline) {
+    close();
+    Said said;
+    {
+        Shared::Opening opening(*shared_);
+        const auto address = connect_host(host, opening, {deadline, deadline}, deadline);
+        if (address)
+            said = hello(deadline);
+        else
+            said.failed = address.error();
+    }
+    close();
+    return said;
+}
+
+spi::Failure Connection::hears(Connection& sender, boot_clock::time_point deadline) {
+    Said said = sender.run(Sql::echo, {channel + shared_->me}, deadline);
+    if (said.failed) return said.failed;
+    const auto until = std::min(deadline, boot_clock::now() + std::chrono::seconds(1));
+    std::vector<std::string> names;
+    while (heard(names) && !shared_->watchdog->closing()) {
+        if (std::find(names.begin(), names.end(), "") != names.end()) return {};
+        const auto left = std::chrono::ceil<milliseconds>(until - boot_clock::now()).count();
+        if (left <= 0)
+            return {errc::not_supported,
+                    "it leads to another server or database than the URL: a notification did not "
+                    "arrive there within a second"};
+        pollfd p{guard().socket(), POLLIN, 0};
+        ::poll(&p, 1, static_cast<int>(std::min<std::int64_t>(left, 50)));
+    }
+    return make(Error::closed);
 }
 
 int Connection::duplicate() const noexcept {

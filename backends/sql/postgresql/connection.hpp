@@ -2,6 +2,7 @@
 #pragma once
 #include <array>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -23,6 +24,9 @@ struct Shape {
     bool one_row = false;
 };
 
+/// In the answer to hello; nothing where the server does not say.
+std::optional<std::uint32_t> timeline_of(const pqxx::row& hello);
+
 class Connection final : public sql::ServerConnection {
 public:
     Connection(std::shared_ptr<Shared>, Resolve);
@@ -43,6 +47,12 @@ public:
     spi::Failure listen(boot_clock::time_point deadline);
     /// The names notified since, without waiting. False: the connection broke.
     bool heard(std::vector<std::string>& names) noexcept;
+    /// What that host of the URL says of itself, whether it serves or not: the columns of hello.
+    /// The connection is closed before and afterwards.
+    Said look_at(std::size_t host, boot_clock::time_point deadline);
+    /// Whether a notification that `sender` sends now arrives at this connection, which listens,
+    /// within a second.
+    spi::Failure hears(Connection& sender, boot_clock::time_point deadline);
     /// A duplicate of the socket; -1 when it is not open.
     int duplicate() const noexcept;
 
@@ -50,9 +60,12 @@ private:
     bool connected() const noexcept override { return is_open(); }
     bool spoken_to() const noexcept override;
     void drop() noexcept override;
-    spi::Failure connect_to(const std::string& address, sql::Server::Opening&,
-                            boot_clock::time_point deadline) override;
+    spi::Failure connect_to(const spi::Endpoint& host, const std::string& address,
+                            sql::Server::Opening&, const Limits&) override;
     spi::Failure introduce(boot_clock::time_point deadline) override;
+    std::string incarnation() const override { return incarnation_; }
+    Said hello(boot_clock::time_point deadline);
+    spi::Failure judge_server(const pqxx::row& hello);
     template <class F>
     Said guarded(boot_clock::time_point deadline, Shape shape, F&& statement);
     spi::Failure judge_table(const pqxx::row& hello, boot_clock::time_point);
@@ -66,6 +79,7 @@ private:
     std::array<bool, static_cast<std::size_t>(Sql::count_)> prepared_{};
     bool pooled_ = false, listening_ = false;
     std::string state_;  // the SQLSTATE of the last error
+    std::string incarnation_;
 };
 
 /// A PostgreSQL array as text.

@@ -1,5 +1,6 @@
 // What this server is, and what follows for its locks: `holdfast doctor`, probe and `require`.
 #include "holdfast/spi/common_checks.hpp"
+#include "holdfast/spi/net/endpoint.hpp"
 #include "questions.hpp"
 
 namespace holdfast::postgresql {
@@ -50,7 +51,15 @@ Found judge_standbys(const spi::Facts& f) {
     const auto n = f.number("standbys").value_or(0);
     if (n == 0) return spi::sound("no standbys");
     const auto how = f.text("some_asynchronous");
-    const bool waits = !f.text("standby_names").empty() && (how == "f" || (how.empty() && n == 1));
+    const bool named = !f.text("standby_names").empty();
+    const auto synchronous = f.number("synchronous").value_or(0);
+    if (f.text("promotes") == "synchronous" && named && synchronous > 0)
+        return spi::sound(std::to_string(n) +
+                          (n == 1 ? " standby follows, " : " standbys follow, ") +
+                          std::to_string(synchronous) +
+                          " of them synchronous; that no other one is promoted is believed, "
+                          "because promotes=synchronous says so");
+    const bool waits = named && (how == "f" || (how.empty() && n == 1));
     const std::string words =
         std::to_string(n) + (n == 1 ? " standby follows" : " standbys follow");
     return waits ? spi::sound(words + ", and each commit waits")
@@ -72,7 +81,40 @@ Found judge_missing_standby(const spi::Facts& f) {
 }
 
 Found judge_pooler(const spi::Facts& f) {
+    if (f.has("listen")) return {};
     return f.text("pooled") == "1" ? spi::slow("behind a connection pooler") : spi::sound();
+}
+
+Found judge_listen(const spi::Facts& f) {
+    if (!f.has("listen")) return {};
+    return f.text("listen").empty() ? spi::sound("a notification arrived over listen")
+                                    : spi::slow("listen: " + std::string(f.text("listen")));
+}
+
+/// Of a host of the URL, beside the one that serves.
+Found judge_cluster(const spi::Facts& f) {
+    if (!f.has("cluster") || !f.has("cluster_of_primary")) return {};
+    return f.text("cluster") == f.text("cluster_of_primary")
+               ? spi::sound()
+               : spi::unsafe("its system identifier is " + std::string(f.text("cluster")) +
+                             ", and that of the primary " +
+                             std::string(f.text("cluster_of_primary")));
+}
+
+Found judge_primaries(const spi::Facts& f) {
+    if (!f.has("recovering")) return {};
+    if (f.text("recovering") == "t") return spi::sound("a standby");
+    if (f.text("read_only") == "on") return spi::sound("it takes no writes");
+    std::string words = "it takes writes as well";
+    if (f.has("timeline") && f.has("timeline_of_primary"))
+        words += ", on timeline " + std::string(f.text("timeline")) + " beside " +
+                 std::string(f.text("timeline_of_primary"));
+    return spi::unsafe(words);
+}
+
+Found judge_host(const spi::Facts& f) {
+    if (f.has("silent")) return spi::slow(std::string(f.text("silent")));
+    return f.has("recovering") ? spi::sound() : Found();
 }
 
 Found judge_connections(const spi::Facts& f) {
@@ -142,7 +184,8 @@ constexpr spi::Check checks[] = {
      judge_subscription},
     {"postgresql.standbys",
      "after a switch to one that lacked the last commits a lock can be held twice",
-     "name every standby in synchronous_standby_names, or check the token at the store",
+     "name every standby in synchronous_standby_names; or set promotes=synchronous, where none but "
+     "a synchronous one is ever promoted; or check the token at the store",
      judge_standbys},
     {"postgresql.clock", spi::clock_consequence, spi::clock_remedy, spi::judge_clock},
     {"postgresql.tokens", "they end at 2^63, and then no lock is granted",
@@ -154,7 +197,9 @@ constexpr spi::Check checks[] = {
      "table keeps every name",
      "GRANT SELECT, INSERT, UPDATE, DELETE ON holdfast_lease TO the role", judge_rights},
     {"postgresql.pooler", "waiters are not notified of releases, and look once a second",
-     "connect to the server itself, or set the pooler's mode to session", judge_pooler},
+     "name the server itself in listen, beside the pooler in the URL", judge_pooler},
+    {"postgresql.listen", "waiters are not notified of releases, and look once a second",
+     "listen=HOST:PORT of the server that the pooler leads to", judge_listen},
     {"postgresql.connections", "the next clients are refused", "raise max_connections",
      judge_connections},
     {"postgresql.statement_timeout", "a grant that waits for the disk is cancelled",
@@ -172,10 +217,61 @@ constexpr spi::Check checks[] = {
      spi::judge_round_trip},
 };
 
+/// Of the other hosts of the URL, each by itself.
+constexpr spi::Check checks_of_a_host[] = {
+    {"postgresql.cluster", "clients that reach it are granted what others hold",
+     "name the hosts of one cluster in the URL", judge_cluster},
+    {"postgresql.primaries", "each of two primaries grants by itself, and a lock can be held twice",
+     "stop it at once, and make it a standby of the other one (pg_rewind)", judge_primaries},
+    {"postgresql.host", "if it is promoted, this client cannot follow",
+     "start it, or correct the URL", judge_host},
+};
+
+/// A fact of the answer to hello.
+void note(spi::Facts& facts, const char* name, const pqxx::row& hello, int column) {
+    const auto field = hello[static_cast<pqxx::row::size_type>(column)];
+    if (!field.is_null()) facts.set(name, field.c_str());
+}
+
+/// The other hosts of the URL: each may be promoted, or should not be there.
+void look_at_hosts(Connection& c, boot_clock::time_point deadline, std::vector<Finding>& findings) {
+    const sql::Hosts& hosts = c.shared().hosts;
+    const auto here = hosts.here();
+    if (hosts.size() == 1 || !here) return;
+    std::vector<spi::Facts> all(hosts.size());
+    for (std::size_t i = 0; i < hosts.size(); ++i) {
+        spi::Facts& facts = all[i];
+        facts.where = spi::text_of(hosts[i]);
+        const auto now = boot_clock::now();
+        const auto share = (deadline - now) / static_cast<std::int64_t>(hosts.size() - i);
+        const Said said = c.look_at(i, now + share);
+        if (said.failed) {
+            facts.set("silent", said.failed.text());
+            continue;
+        }
+        note(facts, "recovering", said.rows[0], 1);
+        note(facts, "read_only", said.rows[0], 2);
+        if (const auto timeline = timeline_of(said.rows[0]))
+            facts.set("timeline", std::int64_t{*timeline});
+        note(facts, "cluster", said.rows[0], 11);
+    }
+    const spi::Facts primary = all[here->host];
+    for (std::size_t i = 0; i < all.size(); ++i) {
+        if (i == here->host) continue;
+        spi::Facts& facts = all[i];
+        for (const char* fact : {"cluster", "timeline"})
+            if (primary.has(fact))
+                facts.set(std::string(fact) + "_of_primary", std::string(primary.text(fact)));
+        spi::judge(checks_of_a_host, facts, findings);
+    }
+}
+
 }  // namespace
 
 std::vector<spi::Check> all_checks() {
-    return {std::begin(checks), std::end(checks)};
+    std::vector<spi::Check> all(std::begin(checks), std::end(checks));
+    all.insert(all.end(), std::begin(checks_of_a_host), std::end(checks_of_a_host));
+    return all;
 }
 
 spi::Answer<Examination> Questions::examine(Connection& c, boot_clock::time_point deadline) {
@@ -196,14 +292,24 @@ spi::Answer<Examination> Questions::examine(Connection& c, boot_clock::time_poin
                         std::chrono::system_clock::time_point(std::chrono::microseconds(*us)),
                         before, after);
     facts.set("pooled", c.pooled() ? 1 : 0);
+    if (c.shared().options.promotes_synchronous) facts.set("promotes", "synchronous");
+    if (c.shared().direct) {
+        Connection past(c.shared().direct, Connection::Resolve::yes);
+        auto failed = past.listen(deadline);
+        if (!failed) failed = past.hears(c, deadline);
+        facts.set("listen", failed ? failed.text() : std::string());
+    }
     // Only a write proves the right to write.
     said = c.run(Sql::stand, {"{}", "{}", c.shared().me, "{}"}, deadline);
     if (said.failed) return said.failed;
     Examination found;
     spi::judge(checks, facts, found.findings);
+    look_at_hosts(c, deadline, found.findings);
     found.capabilities = promises();
-    if (c.pooled()) found.capabilities.set(Capability::notified, false);
-    if (!spi::all_sound(found.findings, {"postgresql.primary_key", "postgresql.subscription"}))
+    if (!spi::all_sound(found.findings, {"postgresql.pooler", "postgresql.listen"}))
+        found.capabilities.set(Capability::notified, false);
+    if (!spi::all_sound(found.findings, {"postgresql.primary_key", "postgresql.subscription",
+                                         "postgresql.cluster", "postgresql.primaries"}))
         found.capabilities.safety = SafetyClass::d;
     const bool durable = spi::all_sound(
         found.findings, {"postgresql.fsync", "postgresql.full_page_writes", "postgresql.table"});

@@ -13,6 +13,12 @@ constexpr std::chrono::seconds pause_after_refusal{60};
 
 }  // namespace
 
+void Listener::again() {
+    if (closed_) return;
+    if (connection_) return broke();
+    waiters_->hearing(false);
+}
+
 void Listener::want() {
     if (connection_ || connecting_ || pausing_ || closed_) return;
     connecting_ = true;
@@ -24,31 +30,39 @@ spi::awaitable<void> Listener::connect() {
     const auto self = shared_from_this();
     struct Made {
         std::unique_ptr<Connection> connection;
-        error_code why;
+        spi::Failure failed;
     };
     auto made = std::make_shared<Made>();
     auto job = std::make_shared<Job>(context_.engine);
     job->deadline = boot_clock::now() + listener_patience;
     const auto deadline = job->deadline;
-    job->ask = [made, shared = shared_, deadline](Connection&) {
+    job->ask = [made, shared = shared_, deadline](Connection& through) {
         try {
-            made->connection = std::make_unique<Connection>(shared, Connection::Resolve::yes);
-            made->why = made->connection->listen(deadline).why;
+            const auto& where = shared->direct ? shared->direct : shared;
+            made->connection = std::make_unique<Connection>(where, Connection::Resolve::yes);
+            made->failed = made->connection->listen(deadline);
+            // A place in line at one server is of no use to one that listens at another.
+            if (!made->failed && shared->direct)
+                made->failed = made->connection->hears(through, deadline);
         } catch (const std::exception&) {
-            made->why = make_error_code(errc::unavailable);
+            made->failed = make_error_code(errc::unavailable);
         }
+        through.close();
     };
     auto run = connecting_on_->run(job);
     const bool answered = co_await std::move(run);
     connecting_ = false;
     if (closed_) co_return;
-    if (answered && !made->why && made->connection) {
+    const bool listens = answered && !made->failed && made->connection;
+    if (listens && made->connection->current()) {
         connection_ = std::move(made->connection);
         watch();
         waiters_->hearing(true);
         co_return;
     }
-    const bool refused = answered && made->why == errc::not_supported;
+    const bool refused = answered && made->failed.why == errc::not_supported;
+    if (refused && shared_->direct)
+        shared_->reports.warn("waiters are not notified over listen: " + made->failed.detail);
     pausing_ = true;
     if (refused)
         retry_.expires_after(pause_after_refusal);

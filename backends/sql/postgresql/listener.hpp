@@ -23,6 +23,8 @@ public:
           waiters_(std::move(waiters)),
           retry_(context.engine) {}
 
+    /// Another server serves now: what waits is notified there.
+    void again();
     /// A caller waits: connects, unless it is connected, is trying to, or must not.
     void want();
     void close() noexcept;

@@ -7,6 +7,7 @@
 
 #include "../common/url_parts.hpp"
 #include "holdfast/spi/identity.hpp"
+#include "holdfast/spi/net/endpoint.hpp"
 
 namespace holdfast::postgresql {
 namespace {
@@ -46,6 +47,30 @@ std::vector<spi::OptionSpec> table_options() {
                     "postgresql:///app?socket=/run/postgresql. The port of a host that is given "
                     "selects the socket.",
          .identity = spi::Identity::part},
+    };
+}
+
+/// About servers that replace each other.
+std::vector<spi::OptionSpec> failover_options() {
+    return {
+        {.name = "listen",
+         .type = spi::OptionType::list,
+         .fallback = "",
+         .meaning =
+             "Where the URL leads to a connection pooler: HOST:PORT of the server itself, or "
+             "of several, separated by commas. Waiters are notified over a connection of "
+             "its own to the primary among these; without it, behind a pooler, they look "
+             "once a second.",
+         .identity = spi::Identity::apart},
+        {.name = "promotes",
+         .type = spi::OptionType::choice,
+         .fallback = "any",
+         .meaning = "Which standbys may be promoted. synchronous: only one that had every commit "
+                    "that was answered, as Patroni's synchronous_mode does. examine() then "
+                    "believes that with one synchronous standby; with any, a commit has to wait "
+                    "for all of them.",
+         .choices = "any|synchronous",
+         .identity = spi::Identity::apart},
     };
 }
 
@@ -125,9 +150,9 @@ std::vector<spi::OptionSpec> session_options() {
 }  // namespace
 
 Options::Options(const spi::Settings& s)
-    : host(s.hosts.empty() ? "127.0.0.1" : sql::bare_host(s.hosts.front().host)),
-      port(s.hosts.empty() ? std::uint16_t{5432} : s.hosts.front().port),
+    : hosts(s.hosts.empty() ? std::vector<spi::Endpoint>{{"127.0.0.1", 5432}} : s.hosts),
       socket(s.text("socket")),
+      promotes_synchronous(s.text("promotes") == "synchronous"),
       database(sql::database_of(s.path)),
       user(s.user),
       password(s.password),
@@ -136,6 +161,13 @@ Options::Options(const spi::Settings& s)
       schema(s.text("schema")),
       display(s.display()),
       silent(std::chrono::ceil<std::chrono::seconds>(s.duration("keepalive"))) {
+    for (spi::Endpoint& host : hosts)
+        host.host = sql::bare_host(host.host);
+    for (const std::string& text : s.list("listen"))
+        if (auto host = spi::parse_endpoint(text)) {
+            if (host->port == 0) host->port = 5432;
+            listen.push_back(std::move(*host));
+        }
     // What has no default here is left to libpq, which asks its environment.
     const bool gss_chosen = s.given("gssencmode") || std::getenv("PGGSSENCMODE") == nullptr;
     for (const char* option : passed_on)
@@ -151,7 +183,7 @@ Options::Options(const spi::Settings& s)
 const std::vector<spi::OptionSpec>& option_table() {
     static const std::vector<spi::OptionSpec> table = [] {
         auto all = table_options();
-        for (auto some : {tls_options(), session_options()})
+        for (auto some : {failover_options(), tls_options(), session_options()})
             all.insert(all.end(), some.begin(), some.end());
         return all;
     }();
@@ -163,6 +195,15 @@ void check(const spi::Settings& s, Diagnostics& d) {
     if (sql::database_of(s.path).find('/') != std::string::npos)
         d.add(s.display(), "The path must be the name of one database.",
               "Write for example postgresql://host/app.");
+    if (!s.text("socket").empty() && s.hosts.size() > 1)
+        d.add(s.display(), "A socket leads to one server, and the URL names several hosts.",
+              "Give either the socket or the hosts.");
+    for (const std::string& text : s.list("listen")) {
+        std::string problem;
+        if (!spi::parse_endpoint(text, &problem))
+            d.add(s.display(), "A host of listen " + problem + ".",
+                  "Write listen=HOST:PORT, or [ADDRESS]:PORT for IPv6.");
+    }
     if (s.text("sslcert").empty() != s.text("sslkey").empty())
         d.add(s.display(), "sslcert and sslkey belong together.", "Give both or neither.");
     if (s.text("sslmode").starts_with("verify") && s.text("sslrootcert").empty())
@@ -181,9 +222,9 @@ std::string identity(const spi::Settings& s) {
     const std::string database = given_or_default(o.database, "dbname");
     spi::IdentityText text;
     if (o.socket.empty())
-        text.hosts({{o.host, o.port}});
+        text.hosts(o.hosts);
     else
-        text.socket(o.socket, o.port);
+        text.socket(o.socket, o.hosts.front().port);
     text.part("database", database.empty() ? user : database);
     // search_path may be that of the user, and its first schema may have the user's name.
     if (o.schema.empty())

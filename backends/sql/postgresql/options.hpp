@@ -21,11 +21,12 @@ struct Options {
         return std::max(silent / probes, std::chrono::seconds(1));
     }
 
-    std::string host;
-    std::uint16_t port;
-    std::string socket;    ///< a directory; host and port then only name the socket in it
-    std::string database;  ///< empty: the database named after the user
-    std::string user;      ///< empty: as libpq finds it
+    std::vector<spi::Endpoint> hosts;  ///< at least one
+    std::string socket;  ///< a directory; the one host's port then only names the socket in it
+    std::vector<spi::Endpoint> listen;  ///< the servers themselves, past the URL's pooler
+    bool promotes_synchronous;          ///< no standby is promoted that lacks a commit
+    std::string database;               ///< empty: the database named after the user
+    std::string user;                   ///< empty: as libpq finds it
     spi::Secret password;
     milliseconds ttl{};  ///< default of a lock
     std::string prefix;  ///< namespace, put before every name

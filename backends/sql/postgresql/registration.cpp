@@ -12,7 +12,7 @@ spi::Descriptor describe() {
     d.summary = "a table in a PostgreSQL database";
     d.example = "postgresql://127.0.0.1:5432/app";
     d.options = option_table();
-    d.hosts = spi::Descriptor::Hosts::one;
+    d.hosts = spi::Descriptor::Hosts::many;
     d.host_option = "socket";
     d.default_port = 5432;
     d.takes_credentials = true;

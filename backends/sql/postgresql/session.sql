@@ -43,7 +43,8 @@ SELECT pg_catalog.pg_backend_pid(), pg_catalog.pg_is_in_recovery(),
     || pg_catalog.set_config('jit', 'off', false)
     || pg_catalog.set_config('tcp_keepalives_idle', $2::text, false)
     || pg_catalog.set_config('tcp_keepalives_interval', $3::text, false)
-    || pg_catalog.set_config('tcp_keepalives_count', $4::text, false) END
+    || pg_catalog.set_config('tcp_keepalives_count', $4::text, false) END,
+  {origin}
   FROM (SELECT 1) AS always
   LEFT JOIN pg_class c ON c.oid = pg_catalog.to_regclass({literal})::oid
 

@@ -1,6 +1,7 @@
 // Shared by all connections of one client.
 #pragma once
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "../common/server.hpp"
@@ -14,17 +15,40 @@ namespace holdfast::postgresql {
 class Waiters;
 using Step = sql::ServerStep;
 
+/// Which server is the primary, as far as this client has seen. Thread-safe.
+class Origin {
+public:
+    /// Whether a server that says of itself that it takes writes may be used: one that this client
+    /// has seen replaced may not. `timeline`: nothing where it does not say.
+    spi::Failure judge(const std::string& cluster, std::optional<std::uint32_t> timeline);
+
+private:
+    std::mutex mutex_;
+    std::string cluster_;         ///< its system identifier
+    std::uint32_t timeline_ = 0;  ///< the latest that a primary had
+};
+
 struct Shared : sql::Server {
     Shared(const spi::Settings& s, const boost::asio::any_io_executor& engine)
-        : Server(postgresql::errors(), engine),
-          options(s),
+        : Shared(Options(s), std::make_shared<sql::Watchdog>(engine)) {
+        if (!options.listen.empty())
+            direct = std::make_shared<Shared>(options, watchdog, options.listen, me, origin);
+    }
+    Shared(const Options& o, std::shared_ptr<sql::Watchdog> dog, std::vector<spi::Endpoint> at,
+           std::string id, std::shared_ptr<Origin> seen)
+        : Server(postgresql::errors(), std::move(dog), std::move(at)),
+          options(o),
           statements(as_identifier(options.schema)),
-          me(spi::make_owner({}).substr(0, 22)) {}
-
+          me(std::move(id)),
+          origin(std::move(seen)) {}
     const Options options;
-    const Statements statements;       ///< until the schema of the table is known
-    const std::string me;              ///< the id of this client in a line
+    const Statements statements;  ///< until the schema of the table is known
+    const std::string me;         ///< the id of this client in a line
+    const std::shared_ptr<Origin> origin;
     std::shared_ptr<Waiters> waiters;  ///< this client's waiters; set with the client
+    /// The same servers past the pooler that the URL leads to, for notifications; null: the URL
+    /// leads to them.
+    std::shared_ptr<Shared> direct;
 
     /// Whether another connection has audited the table in its present state.
     bool audited(const std::string& which) const {
@@ -48,6 +72,12 @@ struct Shared : sql::Server {
     }
 
 private:
+    Shared(const Options& o, std::shared_ptr<sql::Watchdog> dog)
+        : Shared(
+              o, std::move(dog),
+              o.socket.empty() ? o.hosts : std::vector<spi::Endpoint>{{"", o.hosts.front().port}},
+              spi::make_owner({}).substr(0, 22), std::make_shared<Origin>()) {}
+
     mutable std::mutex mutex_;
     std::string audited_, schema_;
     std::shared_ptr<const Statements> pinned_;

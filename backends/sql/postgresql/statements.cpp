@@ -48,6 +48,8 @@ constexpr Statement statement(Sql s) noexcept {
             return {section::release_alone, 2};
         case Sql::tell_all:
             return {section::tell_all, 2};
+        case Sql::echo:
+            return {section::echo, 1};
         case Sql::list:
             return {section::list, 1};
         case Sql::record:
@@ -72,12 +74,14 @@ std::string in_quotes(std::string_view text, char mark) {
     return out + mark;
 }
 
-sql::Words words_for(const std::string& table) {
+/// `origin`: what a server says of where it comes from.
+sql::Words words_for(const std::string& table, std::string origin) {
     const std::string literal = in_quotes(table, '\'');
     return sql::Words(
         {
             {"table", table},
             {"literal", literal},
+            {"origin", std::move(origin)},
             {"comment", in_quotes(table_format.comment(), '\'')},
             {"place", std::to_string(std::chrono::microseconds(place_lasts).count())},
             {"clock", sql::one_line(section::clock)},
@@ -114,13 +118,15 @@ int Statements::columns(Sql s) noexcept {
 }
 
 Statements::Statements(const std::string& schema) {
-    const auto words = words_for((schema.empty() ? "" : schema + ".") + "holdfast_lease");
+    const std::string table = (schema.empty() ? "" : schema + ".") + "holdfast_lease";
+    const auto words = words_for(table, sql::one_line(section::origin));
     for (std::size_t i = 0; i < texts_.size(); ++i) {
         texts_[i] = words.complete(sql::one_line(statement(static_cast<Sql>(i)).text));
         names_[i] = name_of(texts_[i]);
     }
     create_ = words.complete(section::create.substr(1));  // begins with the file's line end
     hello_ = words.complete(sql::one_line(section::hello));
+    plain_hello_ = words_for(table, "NULL, NULL").complete(sql::one_line(section::hello));
     audit_ = words.complete(sql::one_line(section::audit));
     facts_ = words.complete(sql::one_line(section::facts));
 }

@@ -38,6 +38,7 @@ enum class Sql : std::uint8_t {
     release_alone,  ///< name, owner, token, units, limit, whether shared: of the only holder
                     ///< -> name, whether a client waits
     tell_all,       ///< names, client -> a row for each other client that was notified
+    echo,           ///< channel: notifies it of an empty name
     list,           ///< prefix, limit -> names
     record,         ///< name, text: keeps it in a row of its own
     recorded,       ///< name -> text, for a day
@@ -78,6 +79,8 @@ public:
     /// The first statement on each connection. Parameters: the process id that the server gave us;
     /// seconds of silence until TCP's first probe, and between probes; their number.
     const std::string& hello() const noexcept { return hello_; }
+    /// The same where the server's functions about itself may not be used.
+    const std::string& plain_hello() const noexcept { return plain_hello_; }
     /// The table's owner, if it must not get our permissions; its code; other users that may give
     /// it triggers.
     const std::string& audit() const noexcept { return audit_; }
@@ -86,7 +89,7 @@ public:
 
 private:
     std::array<std::string, static_cast<std::size_t>(Sql::count_)> texts_, names_;
-    std::string create_, hello_, audit_, facts_;
+    std::string create_, hello_, plain_hello_, audit_, facts_;
 };
 
 }  // namespace holdfast::postgresql

@@ -155,6 +155,9 @@ SELECT l.name, pg_catalog.pg_notify('holdfast_' || w.key, l.name)
   WHERE l.name = ANY ($1::text[]) AND l.slot = 0
     AND l.line IS NOT NULL AND (w.value->>1)::bigint > {now} AND w.key <> $2::text
 
+-- name: echo
+SELECT pg_catalog.pg_notify($1::text, '') WHERE {async}
+
 -- name: list
 SELECT name FROM {table} WHERE name >= $1 AND pg_catalog.starts_with(name, $1) AND slot = 0
   AND owner IS NOT NULL AND expires > {clock} ORDER BY name LIMIT $2::bigint

@@ -13,6 +13,13 @@ pg_catalog.clock_timestamp()
 (pg_catalog.date_part('epoch', greatest(least({1}, {clock} + interval '10 years'), 'epoch'::timestamptz))
   * 1000000::float8)::bigint
 
+--- Where a primary comes from: its timeline, which each promotion raises, and its cluster, which a standby has in common with
+--- it. The timeline of the control file is that of the last checkpoint, and so may be the one before the promotion.
+-- name: origin
+CASE WHEN NOT pg_catalog.pg_is_in_recovery() THEN
+    pg_catalog.substr(pg_catalog.pg_walfile_name(pg_catalog.pg_current_wal_lsn()), 1, 8) END,
+  (SELECT system_identifier::text FROM pg_catalog.pg_control_system())
+
 --- How the commit is made durable, by a subquery, which runs once whatever the number of rows.
 -- name: sync
 (SELECT pg_catalog.set_config('synchronous_commit', 'on', true)) = 'on'

@@ -16,7 +16,7 @@ std::shared_ptr<DatabaseFile> file_of(const spi::Settings& settings, const spi::
     file->name_prefix = settings.text("namespace");
     file->extra = settings.text("synchronous") == "extra";
     file->personal = settings.flag("private");
-    file->warnings.report_to(&context.events);
+    file->reports.report_to(&context.events);
     return file;
 }
 
@@ -35,7 +35,7 @@ Backend::~Backend() {
 
 void Backend::stop() noexcept {
     database_->closing = true;
-    database_->warnings.report_to(nullptr);
+    database_->reports.report_to(nullptr);
     asking_->close();
     keeping_->close();
 }

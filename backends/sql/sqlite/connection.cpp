@@ -166,7 +166,7 @@ spi::Failure Connection::open(boot_clock::time_point deadline) {
     }
     ++openings_;
     for (std::string& text : doubts_about(database_->path))
-        database_->warnings.tell(std::move(text));
+        database_->reports.warn(std::move(text));
     return {};
 }
 

@@ -11,7 +11,7 @@
 #include <string>
 #include <string_view>
 
-#include "../common/warnings.hpp"
+#include "../common/reports.hpp"
 #include "holdfast/clock.hpp"
 #include "holdfast/error.hpp"
 #include "local_file.hpp"
@@ -25,7 +25,7 @@ struct DatabaseFile {
     std::string name_prefix;
     bool extra = false;     ///< synchronous=EXTRA instead of FULL
     bool personal = false;  ///< no other user may have put the file there
-    sql::Warnings warnings;
+    sql::Reports reports;
     std::atomic<std::uint64_t> requests{0};
     std::atomic<bool> closing{false};  ///< ends every wait for the write lock
 };

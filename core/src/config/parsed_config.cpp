@@ -129,38 +129,6 @@ void check_together(const ParsedConfig& parsed, const Settings& settings,
 
 }  // namespace
 
-std::optional<spi::Endpoint> parse_endpoint(std::string_view text, std::string* problem) {
-    const auto fail = [problem](const char* words) {
-        if (problem) *problem = words;
-        return std::nullopt;
-    };
-    if (text.empty()) return fail("is empty");
-    const std::size_t bracket = text.rfind(']');
-    const std::size_t colon = text.find(':', bracket == std::string_view::npos ? 0 : bracket);
-    spi::Endpoint endpoint;
-    if (colon != std::string_view::npos) {
-        const std::string_view port = text.substr(colon + 1);
-        const bool digits = !port.empty() && port.size() <= 5 &&
-                            port.find_first_not_of("0123456789") == std::string_view::npos;
-        const int value = digits ? std::stoi(std::string(port)) : 0;
-        // The port is never shown: in USER:PASSWORD without a host it is the password.
-        if (value < 1 || value > 65535) return fail("has a port that is no number from 1 to 65535");
-        endpoint.port = static_cast<std::uint16_t>(value);
-    }
-    const std::string_view host = text.substr(0, colon);
-    const auto authority =
-        boost::urls::parse_authority(boost::core::string_view(host.data(), host.size()));
-    if (!authority || authority->has_userinfo() || authority->has_port() ||
-        authority->host_type() == boost::urls::host_type::ipvfuture)
-        return fail("is malformed");
-    endpoint.host = authority->host_address();
-    if (endpoint.host.empty()) return fail("is empty");
-    if (has_control(endpoint.host) || endpoint.host.find_first_of(" /@,") != std::string::npos ||
-        endpoint.host.size() > 255)
-        return fail("is malformed");
-    return endpoint;
-}
-
 std::vector<spi::Endpoint> check_hosts(const ParsedConfig& parsed, Diagnostics& diagnostics) {
     const Descriptor& backend = *parsed.backend;
     std::vector<spi::Endpoint> hosts;
@@ -227,3 +195,39 @@ std::optional<Settings> finish(const ParsedConfig& parsed, Diagnostics& diagnost
 }
 
 }  // namespace holdfast::config
+
+namespace holdfast {
+
+std::optional<spi::Endpoint> spi::parse_endpoint(std::string_view text, std::string* problem) {
+    const auto fail = [problem](const char* words) {
+        if (problem) *problem = words;
+        return std::nullopt;
+    };
+    if (text.empty()) return fail("is empty");
+    const std::size_t bracket = text.rfind(']');
+    const std::size_t colon = text.find(':', bracket == std::string_view::npos ? 0 : bracket);
+    spi::Endpoint endpoint;
+    if (colon != std::string_view::npos) {
+        const std::string_view port = text.substr(colon + 1);
+        const bool digits = !port.empty() && port.size() <= 5 &&
+                            port.find_first_not_of("0123456789") == std::string_view::npos;
+        const int value = digits ? std::stoi(std::string(port)) : 0;
+        // The port is never shown: in USER:PASSWORD without a host it is the password.
+        if (value < 1 || value > 65535) return fail("has a port that is no number from 1 to 65535");
+        endpoint.port = static_cast<std::uint16_t>(value);
+    }
+    const std::string_view host = text.substr(0, colon);
+    const auto authority =
+        boost::urls::parse_authority(boost::core::string_view(host.data(), host.size()));
+    if (!authority || authority->has_userinfo() || authority->has_port() ||
+        authority->host_type() == boost::urls::host_type::ipvfuture)
+        return fail("is malformed");
+    endpoint.host = authority->host_address();
+    if (endpoint.host.empty()) return fail("is empty");
+    if (config::has_control(endpoint.host) ||
+        endpoint.host.find_first_of(" /@,") != std::string::npos || endpoint.host.size() > 255)
+        return fail("is malformed");
+    return endpoint;
+}
+
+}  // namespace holdfast

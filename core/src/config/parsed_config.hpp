@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "holdfast/spi/config.hpp"
+#include "holdfast/spi/net/endpoint.hpp"
 #include "holdfast/spi/reference.hpp"
 
 namespace holdfast::config {
@@ -55,8 +56,7 @@ std::string limits(const spi::OptionSpec&);
 
 /// Every host of the configuration, with ports filled in.
 std::vector<spi::Endpoint> check_hosts(const ParsedConfig&, Diagnostics&);
-/// One "host:port" (port 0: none was written); nullopt when it is malformed.
-std::optional<spi::Endpoint> parse_endpoint(std::string_view, std::string* problem = nullptr);
+using spi::parse_endpoint;
 
 /// The backend of a scheme. Null after an entry was added: `error` is then not_supported if linking
 /// another target helps, else bad_config. With `show` false the text does not contain the scheme,

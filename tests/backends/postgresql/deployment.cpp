@@ -1,9 +1,10 @@
-// One PostgreSQL server, and its faults.
+// One PostgreSQL server, or a primary with synchronous standbys, and their faults.
 #include "deployment.hpp"
 
 #include <fmt/format.h>
 
 #include <holdfast/lab/postgres_server.hpp>
+#include <holdfast/lab/postgres_servers.hpp>
 
 namespace holdfast::deployments {
 namespace {
@@ -68,6 +69,56 @@ private:
     lab::PostgresServer server_;
 };
 
+class Replicated final : public Deployment {
+public:
+    Replicated() : servers_(lab::PostgresServers::start({.server = Postgres::options()})) {}
+    std::string words() const override {
+        return "PostgreSQL " + servers_.server(0).value("SHOW server_version") +
+               ", a primary and two standbys, each commit at one of them";
+    }
+    std::vector<std::uint16_t> ports() const override {
+        std::vector<std::uint16_t> all;
+        for (std::size_t i = 0; i < servers_.size(); ++i)
+            all.push_back(servers_.port(i));
+        return all;
+    }
+    std::string url(const std::vector<std::uint16_t>& ports) const override {
+        return fmt::format("postgresql://holdfast@{}/holdfast?ttl=3s&request_timeout=1s",
+                           hosts(ports));
+    }
+    std::vector<ServerFault> faults() override {
+        return {{"primary killed, a standby promoted",
+                 [this](Random& r, const Wait& wait) {
+                     const std::size_t old = servers_.primary();
+                     kill([&] { servers_.server(old).kill(); });
+                     servers_.promote_another();
+                     wait(outage(r));
+                     servers_.server(old).follow(servers_.server(servers_.primary()));
+                 }},
+                {"a standby killed, and made anew",
+                 [this](Random& r, const Wait& wait) {
+                     auto& standby = servers_.server((servers_.primary() + 1) % servers_.size());
+                     standby.kill();
+                     wait(outage(r));
+                     standby.follow(servers_.server(servers_.primary()));
+                 }},
+                {"primary stopped (SIGSTOP)", [this](Random& r, const Wait& wait) {
+                     auto& primary = servers_.server(servers_.primary());
+                     primary.pause();
+                     wait(outage(r));
+                     primary.resume();
+                 }}};
+    }
+    void wipe() override { servers_.server(servers_.primary()).sql("DELETE FROM holdfast_lease"); }
+    void wait_ready() override { servers_.server(servers_.primary()).wait_ready(); }
+    /// It reaches a standby within that time after it is on the disk.
+    std::chrono::milliseconds unsynced_release() override { return std::chrono::seconds(2); }
+
+private:
+    lab::PostgresServers servers_;
+};
+
+const Add replicated{"postgresql-3", [] { return std::make_unique<Replicated>(); }};
 const Add postgresql{"postgresql", [] { return std::make_unique<Postgres>(); }};
 
 }  // namespace

@@ -425,7 +425,7 @@ TEST_CASE("passwords by file and environment, TLS, Unix sockets; never printed")
 TEST_CASE("a name that cannot be looked up any more leads to the address that was reached last") {
     Direct direct("postgresql://holdfast@nowhere.invalid:" + std::to_string(server().port()) +
                   "/holdfast");
-    direct.shared->reach("127.0.0.1");
+    direct.shared->hosts.reach({0, "127.0.0.1", {}}, direct.shared->hosts.generation());
     const auto failed = direct.connection->open(boot_clock::now() + 10s);
     INFO(failed.detail);
     CHECK_FALSE(failed);

@@ -114,3 +114,64 @@ TEST_CASE("T23: PgBouncer in session mode is told apart as well") {
     CHECK(hold(client, "N").valid());
     CHECK_FALSE(client.probe()->has(hf::Capability::notified));
 }
+
+TEST_CASE("listen: waiters behind a pooler are notified past it, and a wrong server is told") {
+    test_support::Trial& trial = test_support::this_trial();
+    auto own = lab::PostgresServer::start(), other = lab::PostgresServer::start();
+    const lab::PgBouncer pooler(own);
+    const auto listening = [](const lab::PostgresServer& s) {
+        return s.value("SELECT count(*) FROM pg_stat_activity WHERE query ILIKE 'listen%'") == "1";
+    };
+    const auto past = [](const lab::PostgresServer& s) {
+        return "ttl=60s&listen=127.0.0.1:" + std::to_string(s.port());
+    };
+    const auto client = open(pooler.url(), past(own)), waiter = open(pooler.url(), past(own));
+    CHECK(client.probe()->has(hf::Capability::notified));
+    hf::milliseconds handed_over{0};
+    hf::Lease next;
+    for (int i = 0; i < 5; ++i) {
+        auto lease = hold(client, "N");
+        auto waiting = std::async(std::launch::async,
+                                  [&] { return lock_of(waiter, "N")->acquire({.wait = 60s}); });
+        lab::wait_until(
+            [&] {
+                return listening(own) && own.value(
+                                             "SELECT line IS NOT NULL FROM holdfast_lease "
+                                             "WHERE name = 'N'") == "t";
+            },
+            cap(10s), "it listens, and stands in line");
+        const auto released = boot_clock::now();
+        CHECK(lease.release() == ReleaseResult::released);
+        auto got = waiting.get();
+        REQUIRE(got.has_value());
+        handed_over += hf::milliseconds(ms_since(released));
+        if (i < 4)
+            CHECK(got->release() == ReleaseResult::released);
+        else
+            next = std::move(*got);
+    }
+    // Looking once a second it would be half a second each.
+    trial.within(handed_over, 1500ms, "five hand-offs");
+
+    std::mutex mutex;
+    std::string warned;
+    const auto wrong = open(pooler.url(), past(other), [&](const hf::Event& e) {
+        const std::lock_guard hold_it(mutex);
+        if (e.kind == hf::Event::Kind::warning) warned += e.text;
+    });
+    CHECK_FALSE(wrong.probe()->has(hf::Capability::notified));
+    auto served =
+        std::async(std::launch::async, [&] { return lock_of(wrong, "N")->acquire({.wait = 60s}); });
+    lab::wait_until(
+        [&] {
+            const std::lock_guard hold_it(mutex);
+            return warned.find("leads to another server") != std::string::npos;
+        },
+        cap(10s), "the operator is told");
+    CHECK(next.release() == ReleaseResult::released);
+    CHECK(served.get().has_value());  // it looks, as without listen
+    hf::Diagnostics words;
+    CHECK(hf::Client::open(pooler.url() + "?listen=a:b", {.diagnostics = &words}).error() ==
+          errc::bad_config);
+    CHECK_THAT(words.text(), ContainsSubstring("listen"));
+}

@@ -38,7 +38,7 @@ TEST_CASE("what a worker cannot do for lack of memory is in doubt, and no withdr
     Events events;
     events.no_memory = true;
     Working w;
-    w.direct.shared->warnings.report_to(&events);  // of fsync = off, as it connects
+    w.direct.shared->reports.report_to(&events);  // of fsync = off, as it connects
     auto job = w.job();
     for (const auto kind : {pg::Step::Kind::withdraw, pg::Step::Kind::attempt,
                             pg::Step::Kind::renew, pg::Step::Kind::release})
@@ -53,7 +53,7 @@ TEST_CASE("what a worker cannot do for lack of memory is in doubt, and no withdr
     CHECK(job->steps[2].error == errc::unavailable);
     CHECK(job->steps[2].detail == "out of memory");
     CHECK(job->steps[3].released == ReleaseResult::unreachable);
-    w.direct.shared->warnings.report_to(nullptr);
+    w.direct.shared->reports.report_to(nullptr);
 }
 
 TEST_CASE("nobody's answer waits behind a question") {
@@ -99,13 +99,13 @@ TEST_CASE("one connection, where the server has no more, keeps and releases what
 
 TEST_CASE("who does not listen any more is told nothing") {
     Events events;
-    hf::sql::Warnings warnings;
-    warnings.tell("before anybody listens");
+    hf::sql::Reports reports;
+    reports.warn("before anybody listens");
     CHECK(events.warnings == 0);
-    warnings.report_to(&events);
-    warnings.tell("heard");
+    reports.report_to(&events);
+    reports.warn("heard");
     CHECK(events.warnings == 1);
-    warnings.report_to(nullptr);
-    warnings.tell("after the end");
+    reports.report_to(nullptr);
+    reports.warn("after the end");
     CHECK(events.warnings == 1);
 }

@@ -1,9 +1,11 @@
 // The table of server kinds, and the adapter of each to the command.
 #include <fmt/format.h>
 
+#include "holdfast/lab/error.hpp"
 #include "holdfast/lab/etcd_server.hpp"
 #include "holdfast/lab/mariadb_server.hpp"
 #include "holdfast/lab/postgres_server.hpp"
+#include "holdfast/lab/postgres_servers.hpp"
 #include "holdfast/lab/redis_server.hpp"
 #include "holdfast/lab/redis_set.hpp"
 #include "holdfast/lab/zookeeper_server.hpp"
@@ -146,6 +148,51 @@ private:
 using Postgres = SqlServer<PostgresServer, PostgresOptions>;
 using Mariadb = SqlServer<MariadbServer, MariadbOptions>;
 
+/// A primary and its standbys: the words for the process mean the primary.
+class PostgresTrio : public Server {
+public:
+    explicit PostgresTrio(const ServerOptions& options)
+        : servers_(PostgresServers::start(translated(options))) {}
+
+    std::string url(std::uint16_t port) override {
+        return port == servers_.port(0)
+                   ? servers_.url()
+                   : fmt::format("postgresql://holdfast@127.0.0.1:{}/holdfast", port);
+    }
+    std::uint16_t port() override { return servers_.port(0); }
+    std::vector<std::string> notes() override {
+        std::vector<std::string> notes;
+        for (std::size_t i = 0; i < servers_.size(); ++i)
+            notes.push_back(fmt::format("{}: psql -U postgres -d holdfast -h {} -p {}",
+                                        i == servers_.primary() ? "primary" : "standby",
+                                        servers_.server(i).socket_directory().string(),
+                                        servers_.port(i)));
+        return notes;
+    }
+    void pause() override { servers_.server(paused_ = servers_.primary()).pause(); }
+    void resume() override { servers_.server(paused_).resume(); }
+    void kill() override {
+        servers_.server(servers_.primary()).kill();
+        servers_.promote_another();
+    }
+    void restart(bool fresh) override {
+        if (fresh) throw LabError("a primary with standbys keeps its data");
+        for (std::size_t i = 0; i < servers_.size(); ++i)
+            if (!servers_.server(i).alive())
+                servers_.server(i).follow(servers_.server(servers_.primary()));
+    }
+
+private:
+    static PostgresServersOptions translated(const ServerOptions& options) {
+        PostgresServersOptions result;
+        result.server.config = options.config;
+        return result;
+    }
+
+    PostgresServers servers_;
+    std::size_t paused_ = 0;
+};
+
 /// One server, or several, of which the words for the process mean the leader.
 template <class Servers>
 class Ensemble : public Server {
@@ -227,6 +274,9 @@ const std::vector<ServerKind>& server_kinds() {
          [](const ServerOptions& options) { return std::make_unique<Sentinel>(options); }},
         {"postgresql", "PostgreSQL (Debian package postgresql-15), on a fresh database",
          [](const ServerOptions& options) { return std::make_unique<Postgres>(options); }},
+        {"postgresql-3",
+         "a primary and two standbys; kill promotes another one, restart brings it back",
+         [](const ServerOptions& options) { return std::make_unique<PostgresTrio>(options); }},
         {"mysql", "MariaDB (Debian package mariadb-server-core), on a fresh database",
          [](const ServerOptions& options) { return std::make_unique<Mariadb>(options); }},
         {"mariadb", "the same",

@@ -28,8 +28,7 @@ public:
         if (options_.tls) tls_ = make_tls_files(directory_.path());
         give_away(directory_.path());
         if (primary != nullptr)
-            run_unprivileged({postgres_program("pg_basebackup"), "-D", data().string(), "-R", "-X",
-                              "stream", "-c", "fast", "--no-sync", "-d", primary->conninfo()});
+            copy(*primary);
         else
             make_cluster(data());
         // The port was free when it was reserved, but only listening on it makes it ours.
@@ -97,13 +96,7 @@ public:
     }
 
     void restart(Data what) {
-        if (process_ && process_->alive()) {
-            process_->resume();
-            process_->signal(what == Data::keep ? SIGINT : SIGQUIT);
-            if (!process_->wait(default_cap))
-                throw LabError("postgres did not end\n" + process_->log_tail());
-        }
-        process_.reset();
+        end(what);
         if (what == Data::fresh) {
             std::filesystem::remove_all(data());
             make_cluster(data());
@@ -112,7 +105,45 @@ public:
         if (what == Data::fresh) set_password();
     }
 
+    void follow(const Impl& primary) {
+        end(Data::fresh);
+        std::filesystem::remove_all(data());
+        copy(primary);
+        standby_ = true;
+        launch();
+    }
+
+    void stream_from(const Impl* primary) {
+        // It shows the address that it has, not the setting.
+        run_sql(conninfo(), "ALTER SYSTEM SET primary_conninfo = '" +
+                                (primary == nullptr ? "" : primary->conninfo()) + "'");
+        run_sql(conninfo(), "SELECT pg_reload_conf()");
+        const std::string follows =
+            primary == nullptr ? "SELECT count(*) = 0 FROM pg_stat_wal_receiver"
+                               : fmt::format(
+                                     "SELECT count(*) = 1 FROM pg_stat_wal_receiver WHERE status = "
+                                     "'streaming' AND sender_port = {}",
+                                     primary->port());
+        wait_until([&] { return run_sql(conninfo(), follows).at(0).at(0) == "t"; }, default_cap,
+                   "the standby gets its changes from there");
+    }
+
 private:
+    void copy(const Impl& primary) const {
+        run_unprivileged({postgres_program("pg_basebackup"), "-D", data().string(), "-R", "-X",
+                          "stream", "-c", "fast", "--no-sync", "-d", primary.conninfo()});
+    }
+
+    void end(Data what) {
+        if (process_ && process_->alive()) {
+            process_->resume();
+            process_->signal(what == Data::keep ? SIGINT : SIGQUIT);
+            if (!process_->wait(default_cap))
+                throw LabError("postgres did not end\n" + process_->log_tail());
+        }
+        process_.reset();
+    }
+
     std::filesystem::path log_file() const { return directory_ / "postgres.log"; }
 
     void launch() {
@@ -165,7 +196,7 @@ private:
     }
 
     const PostgresOptions options_;
-    const bool standby_;
+    bool standby_;
     TempDir directory_;
     Port port_ = free_port();
     std::optional<TlsFiles> tls_;
@@ -255,6 +286,14 @@ void PostgresServer::promote() {
     sql("SELECT pg_promote(true, 30)");
     wait_until([&] { return value("SELECT pg_is_in_recovery()") == "f"; }, default_cap,
                "the standby takes writes");
+}
+
+void PostgresServer::follow(const PostgresServer& primary) {
+    impl_->follow(*primary.impl_);
+}
+
+void PostgresServer::stream_from(const PostgresServer* primary) {
+    impl_->stream_from(primary == nullptr ? nullptr : primary->impl_.get());
 }
 
 class PgBouncer::Impl {

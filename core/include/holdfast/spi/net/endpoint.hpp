@@ -1,8 +1,11 @@
 // A host and its port as text: for people, logs, and names that clients agree on.
 #pragma once
 #include <boost/asio/ip/address.hpp>
+#include <optional>
 #include <string>
+#include <string_view>
 
+#include "holdfast/export.hpp"
 #include "holdfast/spi/settings.hpp"
 
 namespace holdfast::spi {
@@ -14,6 +17,11 @@ inline std::string text_of(const Endpoint& e) {
     return (v6 ? "[" + e.host + "]" : e.host) +
            (e.port != 0 ? ":" + std::to_string(e.port) : std::string());
 }
+
+/// One "host:port" (port 0: none was written); nullopt when it is malformed, and in `problem` what
+/// continues a sentence about it: "has a port that is no number from 1 to 65535".
+HOLDFAST_EXPORT std::optional<Endpoint> parse_endpoint(std::string_view,
+                                                       std::string* problem = nullptr);
 
 /// "localhost", or a loopback address, without brackets.
 inline bool on_this_machine(const std::string& host) {

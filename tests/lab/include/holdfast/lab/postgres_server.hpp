@@ -82,6 +82,12 @@ public:
     [[nodiscard]] PostgresServer standby() const;
     /// Makes a standby the primary, and returns when it takes writes.
     void promote();
+    /// Ends this server, if it runs, and starts it as a hot standby of that one, with a copy of its
+    /// data. Errors: as start().
+    void follow(const PostgresServer& primary);
+    /// A standby gets changes from that server from now on; null: from nobody. Returns when it is
+    /// so.
+    void stream_from(const PostgresServer* primary);
 
 private:
     class Impl;
