@@ -127,7 +127,7 @@ def main():
     parser.add_argument("what", choices=["build", "use"])
     arguments = parser.parse_args()
     try:
-        user = Installed(arguments.work)
+        user = Installed(arguments.work.resolve())
         if arguments.what == "build":
             user.build_programs()
         else:
