@@ -191,6 +191,9 @@ private:
                 status_->write("reachable", std::move(facts));
                 return note(
                     fmt::format("the server answers again: waiting for {}", in_quotes(e.name)));
+            case Event::Kind::moved:
+                status_->write("moved", {{"servers", clean_utf8(e.text)}});
+                return detail(log_line(e));
             default:
                 return;  // reported in their place
         }

@@ -143,8 +143,10 @@ milliseconds AcquireRound::next_look(boot_clock::time_point now) const {
     auto look = pause();
     if (!marks() && context_.told && attempt_->queue && find_state(place_)->ticket != 0)
         return milliseconds(1);  // to leave it
-    if (marks() && (!context_.told || tally_.count(Vote::Kind::granted) > 0 ||
-                    tally_.count(Vote::Kind::low) > 0))
+    const bool some = tally_.count(Vote::Kind::granted) + tally_.count(Vote::Kind::low) > 0;
+    if (marks() && context_.told && some)
+        look = milliseconds(5) + random / 5;
+    else if (marks() && !context_.told)
         look = soon;
     else if (marks() && tally_.free_for_others())
         look = std::min(look, soon + random);
@@ -191,7 +193,8 @@ Round::Phase AcquireRound::phase(boot_clock::time_point now) {
         now < deadline) {
         find_state(place_)->units = true;
         propose(token_);
-        ask_again();
+        // A mark at some nodes only keeps others from a majority, and no majority tells its waiter.
+        ask_again(marks());
         return Phase::open;
     }
     if (verdict == Tally::Verdict::open) return Phase::open;
@@ -200,16 +203,18 @@ Round::Phase AcquireRound::phase(boot_clock::time_point now) {
         return Phase::decided;
     if (verdict == Tally::Verdict::granted || now >= deadline) return Phase::closed;
     propose(std::max({tally_.next_token(), token_ + 1, context_.voters.propose(now)}));
-    ask_again();
+    ask_again(false);
     return Phase::open;
 }
 
 // Also those that have not answered: what they say to the old request is no vote any more.
-void AcquireRound::ask_again() {
+void AcquireRound::ask_again(bool busy_too) {
     ++number_;
     for (std::size_t i = 0; i < peers_.size(); ++i) {
         const Vote& v = tally_.at(i);
-        if (!v.holds() && v.kind != Vote::Kind::waiting && v.kind != Vote::Kind::units) continue;
+        const bool busy = busy_too && v.kind == Vote::Kind::busy;
+        if (!busy && !v.holds() && v.kind != Vote::Kind::waiting && v.kind != Vote::Kind::units)
+            continue;
         tally_.set(i, {.kind = Vote::Kind::waiting});
         peers_[i].wanted = true;
     }

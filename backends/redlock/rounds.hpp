@@ -136,7 +136,7 @@ private:
     void said(std::size_t, bool, const Reply&, boot_clock::time_point, bool) override;
     void silent(std::size_t, bool, const spi::Failure&) override;
     void propose(std::uint64_t token);
-    void ask_again();
+    void ask_again(bool busy_too);
     /// It leaves a mark where it is not granted: no later one passes.
     bool marks() const noexcept;
     milliseconds mark_lasts() const noexcept;

@@ -5,6 +5,8 @@ namespace holdfast::spi {
 
 void BackendEvents::asked(std::string_view) {}
 
+void BackendEvents::moved(std::string, std::string) {}
+
 awaitable<Answer<Survey>> Backend::survey(std::string_view, boot_clock::time_point) {
     co_return Failure(errc::not_supported);
 }

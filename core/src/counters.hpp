@@ -35,7 +35,7 @@ private:
 struct Counters {
     using Count = std::atomic<std::uint64_t>;
     Count contended{0}, cancelled{0}, failed{0}, attempts{0}, renewals_failed{0}, released{0},
-        in_doubt{0}, waiting{0}, held{0};
+        in_doubt{0}, moves{0}, waiting{0}, held{0};
     Count expired{0}, gone{0}, revoked{0}, max_hold{0}, closed{0}, other{0};  // losses
     // Their counts are also those of granted leases and of answered renewals.
     HistogramCounter wait_time, hold_time, renewal_time;
@@ -65,7 +65,7 @@ struct Counters {
         s.contended = get(contended), s.cancelled = get(cancelled), s.failed = get(failed);
         s.attempts = get(attempts), s.renewals_failed = get(renewals_failed);
         s.released = get(released), s.in_doubt = get(in_doubt), s.requests = requests;
-        s.waiting = get(waiting), s.held = get(held);
+        s.moves = get(moves), s.waiting = get(waiting), s.held = get(held);
         s.losses = {get(expired), get(gone), get(revoked), get(max_hold), get(closed), get(other)};
         s.lost = s.losses.expired + s.losses.gone + s.losses.revoked + s.losses.max_hold +
                  s.losses.closed + s.losses.other;

@@ -284,6 +284,21 @@ void Engine::asked(std::string_view owner) {
     });
 }
 
+void Engine::moved(std::string from, std::string to) {
+    Counters::add(counters.moves);
+    Event e;
+    e.kind = Event::Kind::moved;
+    e.text = "from " + std::move(from) + " to " + std::move(to);
+    events->tell(std::move(e));
+    post([self = shared_from_this()] {
+        for (const auto& lease : self->leases_.all())
+            lease->renew_now();
+        const auto waiting = self->acquisitions_;
+        for (const auto& [owner, acquisition] : waiting)
+            acquisition->wake();
+    });
+}
+
 // --- the end
 // ----------------------------------------------------------------------------------------
 

@@ -124,6 +124,7 @@ public:
     void at_risk(std::string_view owner) override;
     void lost(std::string_view owner, error_code) override;
     void asked(std::string_view owner) override;
+    void moved(std::string from, std::string to) override;
     void warn(std::string text) override { events->warn(std::move(text)); }
 
 private:

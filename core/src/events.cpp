@@ -19,6 +19,7 @@ Events::Rank rank(Event::Kind kind) noexcept {
         case Event::Kind::in_doubt:
         case Event::Kind::unreachable:
         case Event::Kind::reachable:
+        case Event::Kind::moved:
         case Event::Kind::warning:
             return Events::trouble;
         case Event::Kind::waiting:

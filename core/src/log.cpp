@@ -20,6 +20,7 @@ Verbosity verbosity_of(Event::Kind kind) noexcept {
         case Event::Kind::in_doubt:
         case Event::Kind::unreachable:
         case Event::Kind::reachable:
+        case Event::Kind::moved:
             return Verbosity::trouble;
         case Event::Kind::waiting:
         case Event::Kind::acquired:
@@ -77,6 +78,8 @@ std::string log_line(const Event& e) {
             return "no server answers the waiter for " + name + reason_of(e) + "; it waits on";
         case Event::Kind::reachable:
             return "a server answers the waiter for " + name + " again";
+        case Event::Kind::moved:
+            return "the server moved " + config::printable(e.text);
         case Event::Kind::warning:
             break;
     }

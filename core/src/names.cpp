@@ -150,6 +150,8 @@ std::string_view to_string(Event::Kind k) noexcept {
             return "unreachable";
         case Event::Kind::reachable:
             return "reachable";
+        case Event::Kind::moved:
+            return "moved";
     }
     return "?";
 }

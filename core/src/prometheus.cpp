@@ -26,7 +26,8 @@ constexpr Number counters[] = {
     {"released", "Releases that the server answered.", &Stats::released},
     {"renewals", "Renewals that the server answered.", &Stats::renewals},
     {"renewals_failed", "Renewals that were not answered in time.", &Stats::renewals_failed},
-    {"requests", "Requests sent to the server.", &Stats::requests}};
+    {"requests", "Requests sent to the server.", &Stats::requests},
+    {"moves", "Times that other servers took over.", &Stats::moves}};
 
 constexpr Number gauges[] = {{"waiting", "Acquisitions that wait now.", &Stats::waiting},
                              {"held", "Leases held now.", &Stats::held}};

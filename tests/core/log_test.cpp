@@ -80,6 +80,9 @@ TEST_CASE("log_line: what each event says", "[core]") {
           "the server did not answer about \"nightly\"; resolving the request");
     CHECK(log_line(event_of(EventKind::released)) == "released \"nightly\", token 88");
     CHECK(log_line(warning) == "evicts keys");
+    warning.kind = EventKind::moved;
+    warning.text = "from a:1 to b:1";
+    CHECK(log_line(warning) == "the server moved from a:1 to b:1");
     lost.token = {};
     CHECK(log_line(lost) == "LOST lock \"nightly\" (an operator broke the lock)");
 }

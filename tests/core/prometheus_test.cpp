@@ -19,7 +19,7 @@ hf::Stats small() {
     s.in_doubt = 5, s.released = 6, s.renewals = 1, s.renewals_failed = 8;
     s.requests = std::numeric_limits<std::uint64_t>::max();
     s.lost = 21, s.losses = {1, 2, 3, 4, 5, 6};
-    s.waiting = 9, s.held = 10;
+    s.waiting = 9, s.held = 10, s.moves = 11;
     s.wait_time.buckets[0] = 4, s.wait_time.buckets[8] = 2, s.wait_time.buckets[17] = 1;
     s.wait_time.sum = 10'001'500ms;
     s.renewal_time.buckets[1] = 1, s.renewal_time.sum = 200'007ns;
@@ -72,7 +72,7 @@ TEST_CASE("prometheus_text: several clients, each metric described once", "[core
     std::set<std::string> described;
     for (const std::string& line : lines_of(text))
         if (line.starts_with("# ")) CHECK(described.insert(line).second);
-    CHECK(described.size() == 2 * 16 + 3 + 1);
+    CHECK(described.size() == 2 * 17 + 3 + 1);
     // Every sample of one client comes before those of the next.
     const auto last = text.find("holdfast_wait_seconds_sum{backend=\"redis\"}");
     const auto first = text.find("holdfast_wait_seconds_bucket{backend=\"etcd\"");

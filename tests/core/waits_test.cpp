@@ -321,6 +321,45 @@ TEST_CASE("wake-ups by a server that does not answer do not keep the engine busy
     CHECK(server->attempts <= 15);  // a pause lasts at least 100 ms
 }
 
+TEST_CASE("after a move every lease is renewed, and every waiter attempts again, at once",
+          "[core]") {
+    const auto server = std::make_shared<Server>();
+    std::atomic<bool> moved{false};
+    server->attempt = [&](spi::Attempt& a) {
+        if (a.name == "busy" && !moved)
+            a.outcome = spi::Attempt::Busy{60s, false};
+        else
+            Server::grants(a);
+    };
+    server->renew = [&](spi::Held& h) {
+        h.renewal = h.name == "kept" ? spi::Held::Renewal::renewed : spi::Held::Renewal::lost;
+        h.renewal_error = make_error_code(errc::lost);
+    };
+    scripted::Heard heard;
+    using Seen = hf::Event::Kind;
+    const auto client = scripted::open(server, "ttl=60s", 1000ms, heard.sink());
+    const auto kept = client.make_lock("kept").value()->acquire().value();
+    const auto gone = client.make_lock("gone").value()->acquire().value();
+    const auto lock = client.make_lock("busy").value();
+    auto asked = std::async(std::launch::async, [&] { return lock->acquire({.wait = 60s}); });
+    wait_until([&] { return server->attempts == 3; }, 10s, "it waits");
+    CHECK(server->renewals == 0);
+
+    moved = true;
+    server->events.load()->moved("a:1", "b:1");
+    CHECK(asked.wait_for(10s) == std::future_status::ready);
+    CHECK(asked.get().has_value());
+    wait_until([&] { return !gone.valid(); }, 10s, "a lease that the new server does not know");
+    wait_until([&] { return client.stats().renewals == 1; }, 10s, "the other");
+    CHECK(kept.valid());
+    wait_until([&] { return !heard.of(Seen::moved).empty(); }, 10s, "the event");
+    CHECK(heard.of(Seen::moved).front().text == "from a:1 to b:1");
+    server->events.load()->moved("b:1", "a:1");
+    server->events.load()->moved("a:1", "b:1");
+    wait_until([&] { return heard.of(Seen::moved).size() == 3; }, 10s, "each is reported");
+    CHECK(client.stats().moves == 3);
+}
+
 TEST_CASE("a waiter that gets no answer for a request time-out is reported once, and once it does",
           "[core]") {
     enum class Silence : std::uint8_t { no_answer, refused_connection };

@@ -295,7 +295,9 @@ private:
         } else {
             const auto which =
                 std::next(open_.begin(), static_cast<long>(random_.below(open_.size() + 1)));
-            r.mutable_cancel_request()->set_watch_id(which == open_.end() ? 1000 : *which);
+            // One that was never begun: etcd still answers for one that it has ended itself.
+            const auto unknown = begun_ + 1000;
+            r.mutable_cancel_request()->set_watch_id(which == open_.end() ? unknown : *which);
             if (which != open_.end()) open_.erase(which);
         }
         real_.send(real_watches_, r.SerializeAsString());

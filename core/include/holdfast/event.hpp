@@ -23,10 +23,11 @@ struct Event {
         released,     ///< the server answered the release
         warning,      ///< `text` only: about the deployment, or about events that were dropped
         unreachable,  ///< a waiter has had no answer for a request time-out, and waits on
-        reachable     ///< a waiter has an answer again after unreachable
+        reachable,    ///< a waiter has an answer again after unreachable
+        moved         ///< other servers serve now: `text` says which, and which before
     };
     Kind kind{};
-    std::string name;   ///< of the lock; empty for a warning about the client
+    std::string name;   ///< of the lock; empty for a move, or a warning about the client
     std::string owner;  ///< owner id of the acquisition
     FencingToken token{};
     milliseconds took{};

@@ -30,6 +30,7 @@ struct Stats {
     std::uint64_t released = 0;         ///< releases answered by the server
     std::uint64_t in_doubt = 0;         ///< attempts whose answer never came
     std::uint64_t requests = 0;         ///< commands or statements sent by the backend
+    std::uint64_t moves = 0;            ///< how often other servers took over
     std::uint64_t waiting = 0;          ///< now: acquisitions under way
     std::uint64_t held = 0;             ///< now: leases held
     Losses losses;                      ///< `lost`, by reason

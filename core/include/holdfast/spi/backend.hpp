@@ -145,6 +145,9 @@ public:
     virtual void lost(std::string_view owner, error_code) = 0;
     /// The release of this grant was requested.
     virtual void asked(std::string_view owner);
+    /// Requests go to another server from now on, which may lack what the one before had. Core
+    /// reports each move, renews every lease, and has every waiter attempt again, at once.
+    virtual void moved(std::string from, std::string to);
     /// Something about the deployment that an operator should know. Each text is reported once.
     virtual void warn(std::string text) = 0;
 };
