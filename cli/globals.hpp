@@ -47,6 +47,9 @@ std::optional<Client> open_client(const Globals&, int& exit, std::string_view co
 /// $XDG_STATE_HOME/holdfast/local.db, its folder made with mode 0700. Throws WrongEnvironment.
 std::string local_url();
 
+/// The backends of this build that have tables.
+std::vector<std::string> backends_with_tables();
+
 /// mkdir -p, every new folder with mode 0700. Throws WrongEnvironment.
 void make_private(const std::filesystem::path& folder);
 

@@ -7,6 +7,7 @@
 #include <iostream>
 
 #include "args.hpp"
+#include "complete.hpp"
 #include "exit_code.hpp"
 #include "failure.hpp"
 #include "globals.hpp"
@@ -94,6 +95,7 @@ int run_main(int argc, char** argv, bool no_output) {
         ::dup2(closed, STDOUT_FILENO);
         ::close(closed);
     }
+    if (const auto exit = complete(argc, argv, app, globals)) return *exit;
     if (const auto refused = refuse_subcommand(app, split)) return *refused;
     try {
         std::vector<std::string> reversed(split.ours.rbegin(), split.ours.rend());

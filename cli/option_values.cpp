@@ -6,6 +6,8 @@
 
 #include <algorithm>
 #include <charconv>
+#include <iterator>
+#include <sstream>
 #include <string_view>
 
 #include "message.hpp"
@@ -32,6 +34,8 @@ CLI::Validator number(std::uint64_t least, std::uint64_t most) {
 }
 
 CLI::Validator one_of(std::vector<std::string> words) {
+    // Its name is shown nowhere, and can be read again.
+    std::string name = fmt::format("{}", fmt::join(words, " "));
     return CLI::Validator(
         [words = std::move(words)](std::string& text) -> std::string {
             if (std::find(words.begin(), words.end(), text) != words.end()) return {};
@@ -40,7 +44,17 @@ CLI::Validator one_of(std::vector<std::string> words) {
                 all += (all.empty() ? "" : &w == &words.back() ? " or " : ", ") + w;
             return fmt::format("takes {}, not {}", all, in_quotes(text));
         },
-        "");
+        "", std::move(name));
+}
+
+std::vector<std::string> words_of(CLI::Option& option) {
+    std::istringstream name;
+    try {
+        name.str(option.get_validator(0)->get_name());
+    } catch (const CLI::OptionNotFound&) {
+        return {};
+    }
+    return {std::istream_iterator<std::string>(name), {}};
 }
 
 }  // namespace holdfast::cli

@@ -16,4 +16,7 @@ CLI::Validator number(std::uint64_t least,
 /// One of these words. For Option::check.
 CLI::Validator one_of(std::vector<std::string> words);
 
+/// The words that one_of() gave this option; none without it.
+std::vector<std::string> words_of(CLI::Option&);
+
 }  // namespace holdfast::cli

@@ -9,19 +9,19 @@
 #include "usage_error.hpp"
 
 namespace holdfast::cli {
-namespace {
 
-/// The backends of this build that have tables.
-std::vector<std::string> with_tables() {
+std::vector<std::string> backends_with_tables() {
     std::vector<std::string> names;
     for (const auto& one : spi::Registry::linked().all())
         if (!one->schema.empty()) names.push_back(one->name);
     return names;
 }
 
+namespace {
+
 int schema(const std::string& name) {
     if (name.empty()) {
-        for (const auto& one : with_tables())
+        for (const auto& one : backends_with_tables())
             std::cout << one << '\n';
         std::cout << std::flush;
         return exit_ok;
@@ -33,7 +33,7 @@ int schema(const std::string& name) {
         std::cout << d->schema << std::flush;
         return exit_ok;
     }
-    const auto names = with_tables();
+    const auto names = backends_with_tables();
     const auto those =
         names.empty() ? "none in this build" : fmt::format("{}", fmt::join(names, ", "));
     return usage(d != nullptr

@@ -1,5 +1,5 @@
-# Bash completion for holdfast: subcommands, options, backends of the configuration, and the names
-# of held locks, for which it queries the server for at most a second.
+# Bash completion for holdfast. What fits is said by `holdfast complete`, which for the names of held locks queries the
+# server, for at most a second.
 
 # Sets `words` to the words up to the cursor, put together again where readline divides them: at "=" and
 # at ":", as in --url=redis://host:6379.
@@ -19,27 +19,12 @@ _holdfast_words() {
     done
 }
 
-# The global options among `words` that choose the backend, for that query.
-_holdfast_target() {
-    local i
-    for ((i = 1; i < ${#words[@]} - 1; i++)); do
-        case "${words[i]}" in
-            --) return ;;
-            --local | --url=* | --backend=* | --config=*) printf '%s\n' "${words[i]}" ;;
-            --url | --backend | --config) printf '%s\n' "${words[i]}" "${words[i + 1]}"; ((i++)) ;;
-        esac
-    done
-}
-
 # Offers the arguments that continue the current word. Text from a server or a file is data: it is
 # never expanded (as compgen -W would), and is inserted so that the shell reads it as one word.
 _holdfast_offer() {
     local name quoted
     COMPREPLY=()
-    for name in "$@"; do
-        case "$name" in
-            '' | *\\*) continue ;; # shown escaped: not the name itself
-        esac
+    for name in "${@%%$'\t'*}"; do  # without its description
         printf -v quoted %q "$name"
         case "$cur" in
             [\'\"]*)
@@ -52,75 +37,29 @@ _holdfast_offer() {
 }
 
 _holdfast() {
-    local words cur prev cword
+    local words cur answer
     _holdfast_words
-    cword=$((${#words[@]} - 1))
-    cur="${words[cword]}" prev="${words[cword - 1]}"
+    cur="${words[-1]}"
+    mapfile -t answer < <(printf '%s\0' "${words[@]:1}" | timeout 1 holdfast complete 2>/dev/null)
     case "$cur" in
-        --*=*) prev="${cur%%=*}" cur="${cur#*=}" ;;
+        --*=*) cur="${cur#*=}" ;;
     esac
-    local globals='--url --backend --local --config --quiet --verbose --color --json --help --version'
-    local commands='run elect check inspect leader list ask break backends doctor config schema demo'
-    local command='' i
-    for ((i = 1; i < cword; i++)); do
-        case "${words[i]}" in
-            --url | --backend | --config | --color) ((i++)) ;;
-            --)
-                # The command that `run` starts completes as it always does.
-                if declare -F _command_offset >/dev/null; then
-                    for ((i = 1; i < COMP_CWORD; i++)); do
-                        [[ ${COMP_WORDS[i]} == -- ]] && break
-                    done
-                    _command_offset $((i + 1))
-                else
-                    mapfile -t COMPREPLY < <(compgen -c -- "$cur")
-                fi
-                return
-                ;;
-            -*) ;;
-            *) [[ -n $command ]] || command="${words[i]}" ;;
-        esac
-    done
-    case "$prev" in
-        --color) mapfile -t COMPREPLY < <(compgen -W 'auto always never' -- "$cur"); return ;;
-        --config | --metrics) mapfile -t COMPREPLY < <(compgen -f -- "$cur"); return ;;
-        --backend)
-            local backends
-            mapfile -t backends < <(timeout 1 holdfast config check 2>/dev/null |
-                sed -n 's/^  \([^ ]*\) .*/\1/p')
-            _holdfast_offer "${backends[@]}"
-            return
+    case "${answer[0]}" in
+        files) mapfile -t COMPREPLY < <(compgen -f -- "$cur") ;;
+        'command '*)
+            # The command that `run` starts completes as it always does.
+            if declare -F _command_offset >/dev/null; then
+                local i
+                for ((i = 1; i < COMP_CWORD; i++)); do
+                    [[ ${COMP_WORDS[i]} == -- ]] && break
+                done
+                _command_offset $((i + 1))
+            else
+                mapfile -t COMPREPLY < <(compgen -c -- "$cur")
+            fi
             ;;
-        --url | --wait | --timeout | -w | --ttl | --min-hold | --max-hold | --grace | --label | -E | \
-            --conflict-exit-code | --status-fd | --limit | --if-token | --owner | --value | --permits | --of | --seed | --accept) return ;;
-        --on-ask) mapfile -t COMPREPLY < <(compgen -A signal -- "SIG${cur#SIG}"); return ;;
-    esac
-    local options=''
-    case "$command" in
-        '') options="$commands" ;;
-        run) options='-n --nonblock -w --wait -E --conflict-exit-code --ttl --min-hold --max-hold
-            --grace --label --status-fd --metrics -s --shared --permits --of --on-ask --' ;;
-        elect) options='-n --nonblock -w --wait -E --conflict-exit-code --ttl --max-hold --grace
-            --value --status-fd --metrics --on-ask --' ;;
-        inspect | leader) options='--watch' ;;
-        ask) options='--owner --if-token' ;;
-        list) options='--long --limit' ;;
-        break) options='--owner --if-token --note --now --force' ;;
-        doctor) options='--accept' ;;
-        config) options='check show init' ;;
-        schema) options=$(timeout 1 holdfast schema 2>/dev/null) ;;
-        demo) options='--seed counter oversell queue takeover' ;;
-    esac
-    if [[ $cur == -* || -z $command || $command == config || $command == schema || $command == demo ]]; then
-        mapfile -t COMPREPLY < <(compgen -W "$options $globals" -- "$cur")
-        return
-    fi
-    case "$command" in
-        run | elect | inspect | leader | ask | break | list)
-            local target names
-            mapfile -t target < <(_holdfast_target)
-            mapfile -t names < <(timeout 1 holdfast "${target[@]}" list --limit 200 2>/dev/null)
-            _holdfast_offer "${names[@]}"
+        words)
+            _holdfast_offer "${answer[@]:1}"
             # Readline replaces only what follows the last ":" or "=".
             if [[ $cur == *[:=]* ]]; then
                 local before="${cur%"${cur##*[:=]}"}"

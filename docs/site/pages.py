@@ -12,7 +12,7 @@ import re
 import shutil
 
 # The order of the first level; what else there is in docs/ comes before "extending".
-FIRST = ["docs/guide.md", "docs/c.md", "docs/python.md", "examples/README.md", "docs/backends.md", "docs/guarantees.md", "docs/configuration.md", "docs/operations.md", "docs/runbooks.md",
+FIRST = ["docs/install.md", "docs/guide.md", "docs/c.md", "docs/python.md", "examples/README.md", "docs/backends.md", "docs/guarantees.md", "docs/configuration.md", "docs/operations.md", "docs/runbooks.md",
          "docs/doctor.md", "docs/deploy",
          "docs/security.md", "docs/compatibility.md", "docs/glossary.md"]
 LAST = ["docs/extending.md", "docs/adr", "docs/developing/README.md", "docs/report/README.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md"]

@@ -1,9 +1,11 @@
 """The manual page, --help and the completion speak of the same options."""
 import json
 import os
+import pty
 import re
 import shutil
 import subprocess
+import threading
 
 import support
 from support import CliTest
@@ -39,6 +41,22 @@ def manual_options(section):
     return found - {"-h", "--help"}
 
 
+def lines_of(path):
+    if not os.path.exists(path):
+        return []
+    with open(path) as f:
+        return f.read().splitlines()
+
+
+def drain(descriptor):
+    """A terminal that nobody reads would stop its program."""
+    try:
+        while os.read(descriptor, 4096):
+            pass
+    except OSError:
+        pass
+
+
 class Manual(CliTest):
     def sections(self):
         parts = re.split(r"(?m)^\.(?:SS|SH) (.*)$", manual())
@@ -65,27 +83,61 @@ class Manual(CliTest):
                                os.path.join(ROOT, "holdfast.1")], capture_output=True, text=True)
         self.assertEqual((done.returncode, done.stderr), (0, ""))
 
-    def complete(self, *words):
-        """What is offered for the last word. A completion waits a second for holdfast, which a busy machine
-        may exceed: `timeout` is another one here, that notes the limit and waits for longer."""
-        limits, tools = self.path("limits"), self.path("tools")
+    def tools(self):
+        """The environment of a completion, which waits a second for holdfast; a busy machine may exceed that:
+        `timeout` is another one here, that notes the limit and waits for longer."""
+        tools = self.path("tools")
         if not os.path.isdir(tools):
             os.mkdir(tools)
             with open(os.path.join(tools, "timeout"), "w") as f:
-                f.write(f'#!/bin/sh\necho "$1" >>"{limits}"; shift\nexec {shutil.which("timeout")} 60 "$@"\n')
+                f.write(f'#!/bin/sh\necho "$1" >>"{self.path("limits")}"; shift\nexec {shutil.which("timeout")} 60 "$@"\n')
             os.chmod(f.name, 0o755)
+        return {**self.env, "HOLDFAST_URL": self.url,
+                "PATH": ":".join((tools, os.path.dirname(support.CLI), os.environ["PATH"]))}
+
+    def said(self, *command):
+        done = subprocess.run(command, capture_output=True, text=True, env=self.tools())
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        with open(self.path("limits")) as f:
+            self.assertEqual(set(f.read().split()), {"1"})
+        return done.stdout.splitlines()
+
+    def complete(self, *words):
+        """What bash offers for the last word."""
         script = ('COMP_LINE="${*}" COMP_POINT=${#COMP_LINE}; '
                   f'source "{ROOT}/completion/holdfast.bash"; COMP_WORDS=("$@"); '
                   'COMP_CWORD=$(($# - 1)); _holdfast; printf "%s\\n" "${COMPREPLY[@]}"')
-        env = {**self.env, "HOLDFAST_URL": self.url,
-               "PATH": ":".join((tools, os.path.dirname(support.CLI), os.environ["PATH"]))}
-        done = subprocess.run(["bash", "--norc", "-c", script, "bash", *words],
-                              capture_output=True, text=True, env=env)
-        self.assertEqual((done.returncode, done.stderr), (0, ""))
-        if os.path.exists(limits):
-            with open(limits) as f:
-                self.assertEqual(set(f.read().split()), {"1"})
-        return done.stdout.splitlines()
+        return self.said("bash", "--norc", "-c", script, "bash", *words)
+
+    def complete_in_fish(self, line):
+        """{candidate: its description}"""
+        said = self.said("fish", "--no-config", "-c", f'source "{ROOT}/completion/holdfast.fish"; complete -C $argv[1]', line)
+        return dict((line + "\t").split("\t")[:2] for line in said)
+
+    def complete_in_zsh(self, *lines):
+        """What TAB makes of each line, in a terminal."""
+        lines_file, ready = self.path("lines"), self.path("ready")
+        for old in (lines_file, ready):
+            if os.path.exists(old):
+                os.remove(old)
+        setup = (f'PS1= fpath=("{ROOT}/completion" $fpath); autoload -U compinit; compinit -u -D; unsetopt beep; '
+                 f'keep() {{ print -r -- "$BUFFER" >>"{lines_file}"; BUFFER= }}; zle -N keep; bindkey "^X" keep; '
+                 f'zle-line-init() {{ : >"{ready}" }}; zle -N zle-line-init\n')
+        master, slave = pty.openpty()
+        with subprocess.Popen(["zsh", "-f", "-i"], stdin=slave, stdout=slave, stderr=slave, env={**self.tools(), "TERM": "dumb"},
+                              start_new_session=True) as shell:
+            os.close(slave)
+            reader = threading.Thread(target=drain, args=(master,))
+            reader.start()
+            os.write(master, setup.encode())
+            support.until(lambda: os.path.exists(ready), "zsh reads lines")
+            for count, line in enumerate(lines, 1):
+                os.write(master, line.encode() + b"\t\x18")
+                support.until(lambda wanted=count: len(lines_of(lines_file)) == wanted, f"zsh completes {line}", 60)
+            shell.kill()
+        os.close(master)
+        reader.join()
+        return lines_of(lines_file)
 
     def test_completion_never_runs_what_a_name_says(self):
         """A name comes from the server, from whoever may take a lock there."""
@@ -148,8 +200,45 @@ class Manual(CliTest):
             self.assertEqual(unknown, set(), sub)
         self.hold("nightly")
         self.assertEqual(self.complete("holdfast", "inspect", "nig"), ["nightly"])
-        self.assertTrue(os.path.exists(self.path("limits")))
         self.assertIn("auto", self.complete("holdfast", "--color", ""))
+        self.assertIn("SIGTERM", self.complete("holdfast", "run", "--on-ask", "SIGT"))
+        self.assertEqual(self.complete("holdfast", "demo", "over"), ["oversell"])
+        self.assertEqual(self.complete("holdfast", "config", "sh"), ["show"])
+        self.assertEqual(self.complete("holdfast", "doctor", "--accept", ""), [""])
+        self.assertEqual(self.complete("holdfast", "config", "check", ROOT + "/completion/holdfast.b"),
+                         [ROOT + "/completion/holdfast.bash"])
+        self.assertIn("true", self.complete("holdfast", "run", "a", "--", "tru"))
+
+    def test_completion_in_fish(self):
+        for sub in SUBCOMMANDS:
+            offered = self.complete_in_fish(f"holdfast {sub} --")
+            self.assertEqual(set(offered), set(self.complete("holdfast", sub, "--")), sub)
+            self.assertNotIn("", offered.values())
+        self.assertEqual(self.complete_in_fish("holdfast ins"), {"inspect": "Show the holders and the waiters of a lock"})
+        names = ["job one", f"job$(touch {self.path('ran')})"]
+        for name in names:
+            self.hold(name)
+        self.assertEqual(set(self.complete_in_fish("holdfast inspect job")), set(names))
+        self.assertFalse(os.path.exists(self.path("ran")))
+        self.assertEqual(list(self.complete_in_fish("holdfast --color=al")), ["--color=always"])
+        file = ROOT + "/completion/holdfast."
+        self.assertEqual(set(self.complete_in_fish("holdfast --config=" + file)),
+                         {"--config=" + file + "bash", "--config=" + file + "fish"})
+        self.assertIn("--help", self.complete_in_fish("holdfast run a -- holdfast inspect --he"))
+
+    def test_completion_in_zsh(self):
+        self.hold("nightly")
+        self.hold("job *")
+        self.hold(f"one$(touch {self.path('ran')})")
+        file = ROOT + "/completion/holdfast.b"
+        wanted = {"holdfast ins": "holdfast inspect ", "holdfast inspect nig": "holdfast inspect nightly ",
+                  "holdfast inspect job": "holdfast inspect job\\ \\* ", "holdfast run --nonb": "holdfast run --nonblock ",
+                  "holdfast --color=al": "holdfast --color=always ", "holdfast --config=" + file: f"holdfast --config={file}ash ",
+                  "holdfast --config " + file: f"holdfast --config {file}ash ",
+                  "holdfast run a -- holdfast insp": "holdfast run a -- holdfast inspect ",
+                  "holdfast inspect one": f"holdfast inspect one\\$\\(touch\\ {self.path('ran')}\\) "}
+        self.assertEqual(self.complete_in_zsh(*wanted), list(wanted.values()))
+        self.assertFalse(os.path.exists(self.path("ran")))
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""The README's line of packages is what the build needs: that of tests/setup.sh, which every run of the tests tries
-and which has what each backend names. And set-up leaves no service of a new package enabled, and no policy of its own.
+"""The README installs in three lines, and the packages that these bring (Build-Depends of cmake/packages/debian/control) are
+what the build needs: those of tests/setup.sh, which every run of the tests tries and which have what each backend names.
+And set-up leaves no service of a new package enabled, and no policy of its own.
 
 usage: install.py ROOT
 """
@@ -10,7 +11,9 @@ import subprocess
 import sys
 import tempfile
 
-ONLY_FOR_US = {"ccache"}  # quicker for whoever builds again and again
+# Quicker for whoever builds again and again; and what every build of a Debian package has.
+ONLY_FOR_US = {"ccache", "g++"}
+ONLY_FOR_PACKAGES = {"debhelper-compat", "dh-sequence-python3", "pybuild-plugin-pyproject", "python3", "python3-setuptools"}
 
 
 # What two packages have installed, and what is to be disabled of it.
@@ -40,7 +43,7 @@ def of_backends(root):
     words = r'(?:"([^"]*)"|([^\s"]+))'
     calls = [c for t in texts for c in re.findall(r"holdfast_backend_option\(([^)]*)\)", t)]
     packages = [re.findall(words, call)[3] for call in calls]
-    boost = "${Boost_VERSION_MAJOR}.${Boost_VERSION_MINOR}"  # as setup.sh and the README have it: $boost
+    boost = "${Boost_VERSION_MAJOR}.${Boost_VERSION_MINOR}"  # as setup.sh has it: $boost
     return {p.replace(boost, "$boost") for quoted, bare in packages for p in (quoted or bare).split()} - {"nothing"}
 
 
@@ -60,14 +63,21 @@ def policy_after_a_killed_installation(root, before):
 def main():
     root = pathlib.Path(sys.argv[1])
     wanted = re.search(r'^packages_build="([^"]*)"', (root / "tests/setup.sh").read_text(), re.M)
-    line = re.search(r"apt-get install [^`]*?--no-install-recommends (.*?[^\\])\n", (root / "README.md").read_text(), re.S)
-    if not wanted or not line:
-        sys.exit("the list of packages was not found in tests/setup.sh, or not in README.md")
-    wanted, said = set(wanted[1].split()) - ONLY_FOR_US, set(line[1].replace("\\", " ").split())
+    lines = re.search(r"^## Install\n.*?^```sh\n(.*?)^```$", (root / "README.md").read_text(), re.S | re.M)
+    needs = re.search(r"^Build-Depends:\n((?: .*\n)+)", (root / "cmake/packages/debian/control").read_text(), re.M)
+    if not wanted or not lines or not needs:
+        sys.exit("tests/setup.sh has no list of packages, README.md no lines to install, or control no Build-Depends")
+    several = len(lines[1].splitlines()) > 3 or "./cmake/packages" not in lines[1]
+    if several:
+        print("README.md has more than three lines to install, or they do not ask for ./cmake/packages")
+    wanted = set(wanted[1].split()) - ONLY_FOR_US
+    # The first alternative, of the newest release; Boost's version is in its packages' names.
+    said = {re.sub(r"\d\.\d\d(?=-dev$)", "$boost", line.split()[0].rstrip(",")) for line in needs[1].splitlines()}
+    said -= ONLY_FOR_PACKAGES
     for package in sorted(wanted - said):
-        print(f"README.md does not name {package}, which the build needs")
+        print(f"Build-Depends has no {package}, which the build needs")
     for package in sorted(said - wanted):
-        print(f"README.md names {package}, which the build does not need")
+        print(f"Build-Depends has {package}, which tests/setup.sh does not install")
     forgotten = of_backends(root) - wanted
     for package in sorted(forgotten):
         print(f"packages_build of tests/setup.sh lacks {package}, which a backend needs")
@@ -78,7 +88,7 @@ def main():
     for before, after in left.items():
         if before != after:
             print(f"after a killed installation the policy for services is '{after}'; before, it was '{before}'")
-    sys.exit(wanted != said or bool(forgotten) or done != DISABLED or any(b != a for b, a in left.items()))
+    sys.exit(several or wanted != said or bool(forgotten) or done != DISABLED or any(b != a for b, a in left.items()))
 
 
 if __name__ == "__main__":

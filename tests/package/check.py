@@ -75,8 +75,8 @@ class Check:
             self.cmake.append(f"-DCMAKE_CXX_COMPILER_LAUNCHER={arguments.launcher}")
         self.holder, self.port = closed_port()
 
-    def build(self, source, build, *options, targets=()):
-        output = run(*self.cmake, "-S", source, "-B", build, *options)
+    def build(self, source, build, *options, targets=(), env=None):
+        output = run(*self.cmake, "-S", source, "-B", build, *options, env=env)
         run("cmake", "--build", build, *(["--target", *targets] if targets else []))
         return output
 
@@ -95,6 +95,11 @@ class Check:
         self.prefix.rename(moved)
         self.prefix = moved
 
+    def environment(self):
+        """What finds the package where no tool looks by itself."""
+        return dict(os.environ, LD_LIBRARY_PATH=str(self.libdir()),
+                    PKG_CONFIG_PATH=str(self.libdir() / "pkgconfig"), CMAKE_PREFIX_PATH=str(self.prefix))
+
     def libdir(self):
         return next(self.prefix.glob("lib*/**/pkgconfig")).parent
 
@@ -103,7 +108,7 @@ class Check:
         foreign, target = ("redis://127.0.0.1:1", "Holdfast::redis") if backend == "sqlite" else \
             ("sqlite:///x.db", "Holdfast::sqlite")
         url = url.format(work=self.work, closed=self.port)
-        env = dict(os.environ, LD_LIBRARY_PATH=str(self.libdir()))
+        env = self.environment()
         output = run(program, url, ending, foreign, env=env)
         expect(f"{way}: a program with Holdfast::{backend} alone opens {url.split(':')[0]}:", True)
         expect(f"{way}: it is told to link {target}", f"link {target}" in output, output)
@@ -116,15 +121,15 @@ class Check:
     def find_package(self, backend):
         build = self.work / f"find_package-{backend}"
         shutil.rmtree(build, ignore_errors=True)
-        options = [f"-DCMAKE_PREFIX_PATH={self.prefix}", f"-DCONSUMER_BACKENDS={backend}"]
+        options = [f"-DCONSUMER_BACKENDS={backend}"]
         if self.shared:  # a shared library's users need no client library of their own
             options += [f"-DCMAKE_DISABLE_FIND_PACKAGE_{name}=ON"
                         for name in ("PkgConfig", "OpenSSL", "SQLite3", "boost_url")]
-        self.build(self.source / "tests/package/consumer", build, *options)
+        self.build(self.source / "tests/package/consumer", build, *options, env=self.environment())
         self.use(build / f"consumer_{backend}", backend, "find_package")
 
     def pkg_config(self, backend):
-        env = dict(os.environ, PKG_CONFIG_PATH=str(self.libdir() / "pkgconfig"))
+        env = self.environment()
         compiling = run("pkg-config", "--cflags", f"holdfast-{backend}", env=env).split()
         linking = run("pkg-config", "--libs", f"holdfast-{backend}", env=env).split()
         program = self.work / f"pkg-config-{backend}"
@@ -136,7 +141,7 @@ class Check:
         self.use(program, backend, "pkg-config")
 
     def c_programs(self):
-        env = dict(os.environ, PKG_CONFIG_PATH=str(self.libdir() / "pkgconfig"), LD_LIBRARY_PATH=str(self.libdir()))
+        env = self.environment()
         flags = run("pkg-config", "--cflags", "--libs", "holdfast-c", env=env).split()
         program = self.work / "c-pkg-config"
         run("cc", "-std=c99", "-pedantic", "-Wall", "-Wextra", "-Werror", "-o", program,
@@ -146,7 +151,7 @@ class Check:
         shutil.rmtree(build, ignore_errors=True)
         hidden = [f"-DCMAKE_DISABLE_FIND_PACKAGE_{name}=ON" for name in ("Boost", "OpenSSL", "PkgConfig", "SQLite3")]
         run("cmake", "-G", "Ninja", "-S", self.source / "tests/package/c_consumer", "-B", build,
-            f"-DCMAKE_PREFIX_PATH={self.prefix}", *hidden)
+            *hidden, env=env)
         run("cmake", "--build", build)
         expect("find_package: a project in C alone builds, and runs", "ok: memory:" in run(build / "consumer", "memory:"))
         expect("the library shows hf_* alone",
