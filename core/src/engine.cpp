@@ -24,23 +24,15 @@ Timing read_timing(const spi::Settings& s) {
     return t;
 }
 
-/// The pool requests another look when its jobs wait; the schedule does that without a thread.
-class PoolWatch final : public Timed {
+/// A call at the moment that was asked of the schedule: no thread waits for it.
+class TimedCall final : public Timed {
 public:
-    explicit PoolWatch(CallbackPool& pool) : pool_(&pool) {}
-    void fire(boot_clock::time_point) override { pool_->check(); }
+    using Call = std::function<void(boot_clock::time_point)>;
+    explicit TimedCall(Call c) : call_(std::move(c)) {}
+    void fire(boot_clock::time_point now) override { call_(now); }
 
 private:
-    CallbackPool* pool_;
-};
-
-class LanesWatch final : public Timed {
-public:
-    explicit LanesWatch(Lanes& lanes) : lanes_(&lanes) {}
-    void fire(boot_clock::time_point now) override { lanes_->close_idle(now); }
-
-private:
-    Lanes* lanes_;
+    const Call call_;
 };
 
 }  // namespace
@@ -97,7 +89,8 @@ result<std::shared_ptr<Engine>> Engine::start(ResolvedBackend resolved,
                                                  [e = engine.get()](boot_clock::time_point due) {
                                                      e->schedule_.set(*e->lanes_watch_, due);
                                                  });
-        engine->lanes_watch_ = std::make_shared<LanesWatch>(*engine->lanes_);
+        engine->lanes_watch_ = std::make_shared<TimedCall>(
+            [e = engine.get()](boot_clock::time_point now) { e->lanes_->close_idle(now); });
         engine->thread_ = spi::signal_masked_thread([engine] { engine->run_thread(); });
         engine->thread_id_ = engine->thread_.get_id();
         return engine;
@@ -115,7 +108,7 @@ Engine::Engine(ResolvedBackend c, const ClientOptions& options)
       timing(read_timing(resolved.settings)),
       pool_([this] { schedule_.set(*pool_watch_, boot_clock::now() + CallbackPool::patience); }),
       schedule_(io_),
-      pool_watch_(std::make_shared<PoolWatch>(pool_)),
+      pool_watch_(std::make_shared<TimedCall>([this](boot_clock::time_point) { pool_.check(); })),
       default_executor_(options.executor ? bare(options.executor) : PoolExecutor(pool_)) {
     events = std::make_shared<Events>(options.events, pool_);
 }
@@ -252,68 +245,6 @@ spi::awaitable<void> Engine::run(Batches<Item>& queue, const RoundTrip<Item, Ste
         ((*item).*trip.answered)();
     }
     if (queue.answered(batch.size(), heard)) flush_soon();
-}
-
-// --- what the backend says
-
-void Engine::add(std::string_view owner, std::shared_ptr<Acquisition> w) {
-    acquisitions_.emplace(owner, std::move(w));
-}
-
-void Engine::remove(std::string_view owner) {
-    acquisitions_.erase(owner);
-}
-
-void Engine::wake(std::string_view owner) {
-    if (!on_engine_thread())
-        return post([self = shared_from_this(), o = std::string(owner)] { self->wake(o); });
-    const auto at = acquisitions_.find(owner);
-    if (at == acquisitions_.end()) return;
-    const auto alive = at->second;
-    alive->wake();
-}
-
-void Engine::at_risk(std::string_view owner) {
-    if (owner.empty())
-        return post([self = shared_from_this()] {
-            for (const auto& lease : self->leases_.all())
-                if (lease->at_risk()) lease->renew_now();
-        });
-    post([self = shared_from_this(), o = std::string(owner)] {
-        if (const auto lease = self->leases_.find(o)) lease->renew_now();
-    });
-}
-
-void Engine::lost(std::string_view owner, error_code why) {
-    post([self = shared_from_this(), o = std::string(owner), why] {
-        if (const auto lease = self->leases_.find(o)) lease->reported_lost(why);
-    });
-}
-
-void Engine::asked(std::string_view owner) {
-    post([self = shared_from_this(), o = std::string(owner)] {
-        if (const auto lease = self->leases_.find(o)) lease->asked();
-    });
-}
-
-void Engine::changed(std::string_view name) {
-    post([self = shared_from_this(), n = std::string(name)] { self->watched.changed(n); });
-}
-
-void Engine::moved(std::string from, std::string to) {
-    Counters::add(counters.moves);
-    Event e;
-    e.kind = Event::Kind::moved;
-    e.text = "from " + std::move(from) + " to " + std::move(to);
-    events->tell(std::move(e));
-    post([self = shared_from_this()] {
-        for (const auto& lease : self->leases_.all())
-            lease->renew_now();
-        const auto waiting = self->acquisitions_;
-        for (const auto& [owner, acquisition] : waiting)
-            acquisition->wake();
-        self->watched.all_changed();
-    });
 }
 
 // --- the end
