@@ -42,10 +42,11 @@ void Lane::drive(Operation& op, boot_clock::time_point now) {
     } catch (const std::exception&) {
         failed = out_of_memory();
     }
-    // While Sentinels answer, another server takes over, and a caller that waits outlives it.
+    // While Sentinels answer, another server takes over, and a caller that waits outlives it. In
+    // doubt also where nothing was sent: a refusal by a server that is alive would be an answer.
     if (failed.why == errc::unavailable && shared_->options.sentinels &&
         shared_->confirmed(link_.move()) + shared_->options.ttl > boot_clock::now())
-        failed.why = make(Error::no_primary);
+        failed.why = make(Error::no_primary), sent = true;
     if (failed) op.missing(failed, sent);
     if (!failed && shared_->options.confirm && op.granted()) count(op);
 }
