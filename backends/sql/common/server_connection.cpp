@@ -115,11 +115,10 @@ spi::Failure ServerConnection::find(Server::Opening& opening, boot_clock::time_p
         order = {here->host};
     }
     Refusals refusals(server_);
-    for (std::size_t i = 0; i < order.size(); ++i) {
-        const std::size_t host = order[i];
-        const auto now = boot_clock::now();
-        const Limits limits{now + (until - now) / static_cast<std::int64_t>(order.size() - i),
-                            until};
+    // The same for each, also for the last: what the others have said should be known in time.
+    const auto share = (until - boot_clock::now()) / static_cast<std::int64_t>(order.size());
+    for (const std::size_t host : order) {
+        const Limits limits{std::min(boot_clock::now() + share, until), until};
         auto failed = try_host(host, opening, limits, look_up, began);
         if (!failed) return {};
         close();

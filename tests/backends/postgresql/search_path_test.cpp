@@ -94,6 +94,7 @@ TEST_CASE("functions and operators of other schemas do not run, whatever fits th
         {"N", owner, "1000000", "9000000000000000", "1", "4294967295", "t"},
         {"N", owner, "1", "1", "4294967295", "t"},
         {names, "me"},
+        {"holdfast_me"},
         {"N", "9"},
         {"N", "hf 1\nbroken 1"},
         {"N"},
