@@ -190,7 +190,7 @@ TEST_CASE("host names are resolved, and one that has no address is named") {
         open("mysql://holdfast@nowhere.invalid:" + port + "/holdfast", "request_timeout=1s");
     CHECK_THAT(refused(lost, "N", errc::unavailable), ContainsSubstring("nowhere.invalid"));
     Direct direct("mysql://holdfast@nowhere.invalid:" + port + "/holdfast");
-    direct.shared->reach("127.0.0.1");
+    direct.shared->hosts.reach({0, "127.0.0.1", ""}, direct.shared->hosts.generation());
     const auto failed = direct.connection->open(boot_clock::now() + 10s);
     INFO(failed.detail);
     CHECK_FALSE(failed);

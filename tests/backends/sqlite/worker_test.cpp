@@ -24,7 +24,7 @@ struct Working {
         Table(file).grant("setup", "setup");
     }
     ~Working() {
-        database->warnings.report_to(nullptr);
+        database->reports.report_to(nullptr);
         worker->close();
     }
     std::shared_ptr<Job> job() {
@@ -55,7 +55,7 @@ struct Working {
 TEST_CASE("what a worker cannot do for lack of memory is in doubt, and no withdrawal is well") {
     Working w;
     w.events.no_memory = true;
-    w.database->warnings.report_to(&w.events);
+    w.database->reports.report_to(&w.events);
     std::filesystem::permissions(w.file.path, std::filesystem::perms(0644));  // is told of
     auto job = w.job();
     for (const auto kind :
