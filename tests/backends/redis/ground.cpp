@@ -111,10 +111,10 @@ private:
     }
 };
 
-const AddGround redis{"redis", [] { return std::make_unique<Redis>("redis", ""); }, all_but({}),
-                      break_reason_kept};
+const AddGround redis{"redis", [] { return std::make_unique<Redis>("redis", ""); },
+                      all_but({C::watch}), break_reason_kept};
 const AddGround redis_sentinel{"redis-sentinel", [] { return std::make_unique<RedisSentinel>(); },
-                               all_but({}), break_reason_kept};
+                               all_but({C::watch}), break_reason_kept};
 const AddGround redis_poll{"redis-poll",
                            [] { return std::make_unique<Redis>("redis-poll", "?wait=poll"); },
                            all_but({C::fifo, C::notified, C::watch}), break_reason_kept};
