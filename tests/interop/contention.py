@@ -393,8 +393,11 @@ def main():
             # A killed worker of ours may have recorded a grant whose work was not done any more.
             unseen = seen["recorded"] - (seen["done"] - seen["foreign"])
             assert 0 <= unseen <= 2, "not every acquisition was recorded"
-        control = run(case, store.ports[0], False, 0, seed)
-        print("different names:", control, flush=True)
+        for again in range(3):  # on a busy machine the two sides may happen to take turns
+            control = run(case, store.ports[0], False, 0, seed + again)
+            print("different names:", control, flush=True)
+            if control["overlaps"] > 0:
+                break
         assert control["overlaps"] > 0, "the witness did not notice that nobody excluded anybody"
         case.prove_the_witness(store.ports[0])
     finally:
