@@ -117,12 +117,14 @@ spi::Facts local_facts(const Engine& engine) {
             break;
         case Source::file:
             facts.set("password_source", "file");
-            facts.set("password_file_exposed", spi::exposure(s));
             break;
         case Source::environment:
             facts.set("password_source", "environment");
             break;
     }
+    const std::string exposed = spi::exposure(s);
+    if (!exposed.empty() || s.password.source() == Source::file)
+        facts.set("password_file_exposed", exposed);
     const auto key = s.values.find("tls_key_file");
     if (key != s.values.end() && !key->second.empty())
         facts.set("tls_key_file_exposed", spi::key_exposure(s));

@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "heard.hpp"
 #include "holdfast/lab/wait_until.hpp"
 #include "holdfast/spi/registry.hpp"
 
@@ -168,27 +169,7 @@ inline std::unique_ptr<spi::Lane> Backend::open_lane() {
     return std::make_unique<Lane>(s_, *this);
 }
 
-/// A sink that keeps the events.
-class Heard {
-public:
-    hf::EventSink sink() {
-        return [this](const hf::Event& e) {
-            const std::lock_guard hold(mutex_);
-            all_.push_back(e);
-        };
-    }
-    std::vector<hf::Event> of(hf::Event::Kind kind) const {
-        const std::lock_guard hold(mutex_);
-        std::vector<hf::Event> found;
-        for (const hf::Event& e : all_)
-            if (e.kind == kind) found.push_back(e);
-        return found;
-    }
-
-private:
-    mutable std::mutex mutex_;
-    std::vector<hf::Event> all_;
-};
+using test_support::Heard;
 
 /// Where a client finds it.
 inline const spi::Registry& registry(const std::shared_ptr<Server>& server) {

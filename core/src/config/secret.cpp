@@ -89,8 +89,11 @@ std::string readable_by_all(const char* what, const std::string& path) {
 }  // namespace
 
 std::string exposure(const Settings& settings) {
-    if (settings.password.source() != Secret::Source::file) return {};
-    return readable_by_all("password file", std::string(settings.text("password_file")));
+    // Whatever the password is for: "password_file", "sentinel_password_file".
+    for (const auto& [name, path] : settings.values)
+        if (name.ends_with("password_file") && !path.empty())
+            if (auto text = readable_by_all("password file", path); !text.empty()) return text;
+    return {};
 }
 
 std::string key_exposure(const Settings& settings) {

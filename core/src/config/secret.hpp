@@ -6,7 +6,7 @@
 
 namespace holdfast::spi {
 
-/// One sentence when every user of the machine may read the password file; else empty.
+/// One sentence when every user of the machine may read a password file; else empty.
 std::string exposure(const Settings&);
 /// The same of the private key of TLS. (libpq refuses such a key itself.)
 std::string key_exposure(const Settings&);

@@ -3,11 +3,13 @@
 #include <future>
 
 #include "direct.hpp"
+#include "heard.hpp"
 #include "holdfast/lab/free_port.hpp"
 #include "holdfast/lab/postgres_servers.hpp"
 #include "trial.hpp"
 
 using namespace postgresql_tests;
+using test_support::Heard;
 
 namespace {
 
@@ -18,30 +20,9 @@ std::string url_of(const std::vector<std::uint16_t>& ports) {
     return "postgresql://holdfast@" + hosts + "/holdfast";
 }
 
-/// What happened to a client, for people and programs.
-class Heard {
-public:
-    hf::EventSink sink() {
-        return [this](const hf::Event& e) {
-            const std::lock_guard hold_it(mutex_);
-            if (e.kind == hf::Event::Kind::moved) ++moves_;
-            words_ += e.text + '\n';
-        };
-    }
-    int moves() const {
-        const std::lock_guard hold_it(mutex_);
-        return moves_;
-    }
-    bool says(const std::string& what) const {
-        const std::lock_guard hold_it(mutex_);
-        return words_.find(what) != std::string::npos;
-    }
-
-private:
-    mutable std::mutex mutex_;
-    int moves_ = 0;
-    std::string words_;
-};
+std::size_t moves(const Heard& heard) {
+    return heard.of(hf::Event::Kind::moved).size();
+}
 
 /// The words for what is not granted while a server is silent: such a call may be in doubt.
 std::string refused_or_in_doubt(const hf::Client& c, const std::string& name) {
@@ -137,8 +118,8 @@ TEST_CASE("hosts: when another takes over, leases are renewed at once, and lost 
     const auto promoted = boot_clock::now();
     // No renewal is due for ten seconds. One request finds the new primary; all is asked there.
     hold(client, "other").release();
-    CHECK(heard.moves() == 1);
-    CHECK(heard.says("timeline 2"));
+    lab::wait_until([&] { return heard.says("timeline 2"); }, cap(5s), "the event");
+    CHECK(moves(heard) == 1);
     lab::wait_until([&] { return forgotten.lost().stop_requested(); }, cap(5s), "it is lost");
     trial.within(std::chrono::milliseconds(ms_since(promoted)), 5000ms, "the loss");
     CHECK(forgotten.lost_reason() == errc::lost);
@@ -169,7 +150,8 @@ TEST_CASE("hosts: an old primary that is left running is not gone back to") {
     // Cut off from the first one for a moment, a client goes to the second.
     servers.server(0).pause();
     auto lease = hold_at_last(client, "N");
-    CHECK(heard.moves() == 1);
+    lab::wait_until([&] { return moves(heard) > 0; }, cap(5s), "the event");
+    CHECK(moves(heard) == 1);
     servers.server(0).resume();
     servers.server(1).pause();
     // Only the old one answers: the lease is lost in time, and nothing is granted.
@@ -182,7 +164,7 @@ TEST_CASE("hosts: an old primary that is left running is not gone back to") {
           "0");
     servers.server(1).resume();
     CHECK(hold_at_last(client, "other").valid());
-    CHECK(heard.moves() == 1);
+    CHECK(moves(heard) == 1);
     // An operator's question says which one has to be stopped.
     const auto found = client.examine();
     REQUIRE(found.has_value());

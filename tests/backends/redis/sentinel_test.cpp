@@ -9,6 +9,7 @@
 
 #include "cap.hpp"
 #include "catch.hpp"
+#include "heard.hpp"
 #include "holdfast/lab/proxy.hpp"
 #include "holdfast/lab/redis_set.hpp"
 #include "holdfast/lab/temp_dir.hpp"
@@ -20,32 +21,9 @@ using namespace std::chrono_literals;
 using hf::errc;
 using lab::RedisSet;
 using test_support::cap;
+using test_support::Heard;
 
 namespace {
-
-/// The events of a client.
-class Heard {
-public:
-    hf::ClientOptions options() {
-        hf::ClientOptions o;
-        o.events = [this](const hf::Event& e) {
-            const std::lock_guard hold(mutex_);
-            all_.push_back(e);
-        };
-        return o;
-    }
-    std::vector<std::string> texts(hf::Event::Kind kind) const {
-        const std::lock_guard hold(mutex_);
-        std::vector<std::string> out;
-        for (const auto& e : all_)
-            if (e.kind == kind) out.push_back(e.text);
-        return out;
-    }
-
-private:
-    mutable std::mutex mutex_;
-    std::vector<hf::Event> all_;
-};
 
 std::unique_ptr<hf::Lock> lock_of(const hf::Client& client, const std::string& name,
                                   const hf::LockOptions& options = {}) {
@@ -84,7 +62,9 @@ TEST_CASE("sentinel: a switch is followed: leases are renewed there, a waiter go
           "[sentinel]") {
     auto set = RedisSet::start();
     Heard heard;
-    auto client = hf::Client::open(set.url(), heard.options()).value();
+    hf::ClientOptions options;
+    options.events = heard.sink();
+    auto client = hf::Client::open(set.url(), options).value();
     const auto lock = lock_of(client, "held");
     auto lease = lock->acquire({.wait = 30s}).value();
     // Until the replicas have it, a switch may lose it.
@@ -104,7 +84,9 @@ TEST_CASE("sentinel: a switch is followed: leases are renewed there, a waiter go
                     "both have moved");
     const auto now = set.primary();
     CHECK(now != former);
-    CHECK(heard.texts(hf::Event::Kind::moved).front() ==
+    lab::wait_until([&] { return !heard.of(hf::Event::Kind::moved).empty(); }, cap(10s),
+                    "the event");
+    CHECK(heard.of(hf::Event::Kind::moved).front().text ==
           "from 127.0.0.1:" + std::to_string(set.announced(former)) +
               " to 127.0.0.1:" + std::to_string(set.announced(now)));
     CHECK(lease.renew().has_value());
@@ -175,7 +157,7 @@ TEST_CASE("sentinel: what no majority confirms ends with its ttl, whatever a ser
     CHECK(again.has_value());
 }
 
-TEST_CASE("sentinel: a killed and a hung primary: who waits, waits on", "[sentinel]") {
+TEST_CASE("sentinel: a killed and a hung primary: a waiter waits on", "[sentinel]") {
     auto set = RedisSet::start();
     auto client = hf::Client::open(set.url() + "?request_timeout=500ms&ttl=3s").value();
     {
@@ -337,4 +319,19 @@ TEST_CASE("sentinel: doctor is silent on a right set, and speaks on each wrong o
         CHECK(all.count(id) == 1);
     }
     CHECK_THAT(all.find("redis.announced")->second, ContainsSubstring("replica 127.0.0.1:1"));
+}
+
+TEST_CASE("sentinel: a password file that every user may read is warned of", "[sentinel]") {
+    const lab::TempDir folder;
+    const auto file = folder / "password";
+    std::ofstream(file) << "word\n";
+    std::filesystem::permissions(file, std::filesystem::perms(0644));
+    Heard heard;
+    hf::ClientOptions options;
+    options.events = heard.sink();
+    const auto client = hf::Client::open(
+        "redis+sentinel://127.0.0.1:1/mymaster?sentinel_password_file=" + file.string(), options);
+    REQUIRE(client.has_value());
+    lab::wait_until([&] { return heard.says("may be read by every user"); }, cap(10s),
+                    "the warning");
 }
