@@ -3,15 +3,13 @@
 #include <cstdint>
 #include <string>
 
+#include "../resp/majority.hpp"
 #include "holdfast/clock.hpp"
 #include "holdfast/spi/failure.hpp"
 
 namespace holdfast::redlock {
 
-/// More than half: two of them always share a node. The one place that says so.
-constexpr std::size_t majority(std::size_t nodes) noexcept {
-    return nodes / 2 + 1;
-}
+using resp::majority;
 
 class Voters {
 public:

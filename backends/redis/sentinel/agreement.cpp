@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <vector>
 
+#include "../../resp/majority.hpp"
+
 namespace holdfast::redis {
 
 Agreement agree(std::span<const std::optional<Named>> last) {
@@ -20,7 +22,7 @@ Agreement agree(std::span<const std::optional<Named>> last) {
         if (!newer && !(as_new && asked.size() > supporters)) continue;
         found = {&*one, boot_clock::time_point::min()};
         supporters = asked.size();
-        const std::size_t majority = last.size() / 2 + 1;
+        const std::size_t majority = resp::majority(last.size());
         if (supporters < majority) continue;
         std::sort(asked.rbegin(), asked.rend());
         found.confirmed = asked[majority - 1];

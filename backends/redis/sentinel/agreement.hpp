@@ -4,22 +4,15 @@
 #include <cstdint>
 #include <optional>
 #include <span>
-#include <string>
 
 #include "holdfast/clock.hpp"
+#include "holdfast/spi/settings.hpp"
 
 namespace holdfast::redis {
 
-/// A server as Sentinels name it: an address or a host name.
-struct Address {
-    std::string host;
-    std::uint16_t port = 0;
-    friend bool operator==(const Address&, const Address&) = default;
-};
-
 /// What one Sentinel has answered last.
 struct Named {
-    Address primary;
+    spi::Endpoint primary;         ///< by an address or a host name
     std::uint64_t epoch = 0;       ///< of the configuration: grows with each failover
     boot_clock::time_point asked;  ///< a moment before the question was sent
 };

@@ -3,6 +3,7 @@
 #include <set>
 
 #include "../../resp/errors.hpp"
+#include "../../resp/majority.hpp"
 #include "holdfast/spi/common_checks.hpp"
 
 namespace holdfast::redis {
@@ -35,7 +36,8 @@ Found judge_quorum(const Facts& f) {
     const auto quorum = f.number("quorum"), listed = f.number("listed");
     if (!quorum || !listed) return {};
     const std::string words = "its quorum is " + std::to_string(*quorum);
-    return *quorum > *listed / 2 + 1 ? spi::slow(words) : spi::sound(words);
+    const auto majority = resp::majority(static_cast<std::size_t>(*listed));
+    return *quorum > static_cast<std::int64_t>(majority) ? spi::slow(words) : spi::sound(words);
 }
 
 Found judge_down_after(const Facts& f) {
@@ -177,7 +179,7 @@ const std::vector<spi::Check>& set_checks() {
 asio::awaitable<void> examine_set(asio::any_io_executor executor, const Shared& shared,
                                   Sentinels& sentinels, tls::Context* tls, const Facts& primary,
                                   boot_clock::time_point deadline, std::vector<Finding>& into) {
-    auto asking = sentinels.ask_all(deadline);
+    auto asking = sentinels.ask_until(deadline, [] { return false; });
     co_await std::move(asking);
     Facts set;
     std::set<std::string> hosts;

@@ -7,6 +7,7 @@
 #include <boost/asio/use_awaitable.hpp>
 
 #include "../../resp/errors.hpp"
+#include "../../resp/majority.hpp"
 #include "holdfast/spi/net/endpoint.hpp"
 
 namespace holdfast::redis {
@@ -18,10 +19,6 @@ constexpr milliseconds shortest_pause{50};
 constexpr milliseconds longest_interval{5000}, shortest_interval{100};
 // Sentinels answer from memory. One that does not is not waited for.
 constexpr milliseconds longest_patience{500};
-
-std::string text_of(const Address& a) {
-    return spi::text_of(spi::Endpoint{a.host, a.port});
-}
 
 }  // namespace
 
@@ -53,6 +50,10 @@ std::size_t Sentinels::answered_since(boot_clock::time_point t) const noexcept {
     }));
 }
 
+bool Sentinels::most_answered_since(boot_clock::time_point t) const noexcept {
+    return answered_since(t) >= majority(all_.size());
+}
+
 bool Sentinels::any_asked() const noexcept {
     return std::any_of(all_.begin(), all_.end(), [](const auto& s) { return s->asking(); });
 }
@@ -62,23 +63,19 @@ void Sentinels::ask() {
         s->ask();
 }
 
-asio::awaitable<spi::Answer<Place>> Sentinels::find(boot_clock::time_point deadline) {
+asio::awaitable<spi::Answer<Location>> Sentinels::find(boot_clock::time_point deadline) {
     const auto self = shared_from_this();
     const auto begun = boot_clock::now();
     start();
-    ask();
-    while (!closed_ && any_asked() && !majority(answered_since(begun)) &&
-           boot_clock::now() < deadline) {
-        auto wait = gate_.wait(executor_, deadline);
-        co_await std::move(wait);
-    }
+    auto asking = ask_until(deadline, [this, begun] { return most_answered_since(begun); });
+    co_await std::move(asking);
     const auto server = server_.lock();
     if (closed_ || !server) co_return spi::Failure(errc::closed);
     if (answered_since(begun) == 0 || !current_) co_return none();
-    Place place;
+    Location place;
     place.move = server->moves();
     place.host = current_->host;
-    place.text = text_of(*current_) + ", the primary of " + server->target.display;
+    place.text = spi::text_of(*current_) + ", the primary of " + server->target.display;
     auto looking = endpoints_of(names_, current_->host, current_->port, deadline);
     auto found = co_await std::move(looking);
     if (!found) co_return judged(found.error());
@@ -110,10 +107,10 @@ spi::Failure Sentinels::none() const {
 spi::Failure Sentinels::judged(spi::Failure failed) const {
     const auto recently = boot_clock::now() - 2 * interval_ - patience_;
     if (failed.why == make(Error::no_primary) || failed.why == make(Error::tls) ||
-        failed.why != errc::unavailable || !current_ || !majority(answered_since(recently)))
+        failed.why != errc::unavailable || !current_ || !most_answered_since(recently))
         return failed;
     return {make(Error::no_primary),
-            "the Sentinels name " + text_of(*current_) + " as the primary: " + failed.text()};
+            "the Sentinels name " + spi::text_of(*current_) + " as the primary: " + failed.text()};
 }
 
 void Sentinels::judge() {
@@ -125,45 +122,42 @@ void Sentinels::judge() {
     for (const auto& s : all_)
         last.push_back(s->last() && s->last()->asked >= forgotten ? s->last() : std::nullopt);
     const Agreement found = agree(last);
-    const bool decided = majority(answered_since(forgotten)) || !any_asked();
+    const bool decided = most_answered_since(forgotten) || !any_asked();
     if (found.best != nullptr && decided) {
         const auto from = std::exchange(current_, found.best->primary);
         const bool moves = from && *from != *current_;
         if (moves) server->moved();
-        confirmed_ = found.confirmed;
         server->confirm(found.confirmed);
         if (moves) {
             hurry_ = true;  // until a majority has learnt of it, too
             pause_.cancel();
-            listener_.moved(text_of(*from), text_of(*current_));
+            listener_.moved(spi::text_of(*from), spi::text_of(*current_));
         }
     }
     gate_.open();
 }
 
 asio::awaitable<void> Sentinels::confirm(unsigned move, boot_clock::time_point deadline) {
-    const auto self = shared_from_this();
     const auto server = server_.lock();
+    if (!server) co_return;
     const auto begun = boot_clock::now();
-    ask();
-    while (!closed_ && server && server->confirmed(move) < begun && any_asked() &&
-           boot_clock::now() < deadline) {
-        auto wait = gate_.wait(executor_, deadline);
-        co_await std::move(wait);
-    }
+    auto asking =
+        ask_until(deadline, [server, move, begun] { return server->confirmed(move) >= begun; });
+    co_await std::move(asking);
 }
 
-asio::awaitable<void> Sentinels::ask_all(boot_clock::time_point deadline) {
+asio::awaitable<void> Sentinels::ask_until(boot_clock::time_point deadline,
+                                           std::function<bool()> enough) {
     const auto self = shared_from_this();
     ask();
-    while (!closed_ && any_asked() && boot_clock::now() < deadline) {
+    while (!closed_ && any_asked() && !enough() && boot_clock::now() < deadline) {
         auto wait = gate_.wait(executor_, deadline);
         co_await std::move(wait);
     }
 }
 
 std::string Sentinels::doubt() const {
-    const std::string named = current_ ? text_of(*current_) : "no primary";
+    const std::string named = current_ ? spi::text_of(*current_) : "no primary";
     const spi::Failure why = none();
     return "no majority of the Sentinels has confirmed " + named + " in time: " + why.text();
 }
@@ -182,9 +176,11 @@ asio::awaitable<void> Sentinels::watch() {
         error_code ignored;
         auto token = asio::redirect_error(asio::use_awaitable, ignored);
         co_await pause_.async_wait(token);
-        if (closed_) break;
+        const auto server = server_.lock();
+        if (closed_ || !server) break;
+        const auto confirmed = server->confirmed(server->moves());
         const bool sure = !std::exchange(hurry_, false) &&
-                          confirmed_ > boot_clock::now() - interval_ - 2 * patience_;
+                          confirmed > boot_clock::now() - interval_ - 2 * patience_;
         pause =
             sure ? interval_ : std::min(pause == interval_ ? shortest_pause : 2 * pause, interval_);
         ask();

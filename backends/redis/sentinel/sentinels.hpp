@@ -23,19 +23,20 @@ public:
         std::function<void(const std::string& from, const std::string& to)> moved;
         std::function<void(std::string)> warn;
     };
-    /// `server`: whose place they know; it is told of moves and confirmations.
+    /// `server`: whose place they know; it keeps moves and confirmations.
     Sentinels(asio::any_io_executor, const spi::Settings&, std::weak_ptr<Server> server,
               tls::Context*, Listener);
 
-    asio::awaitable<spi::Answer<Place>> find(boot_clock::time_point deadline) override;
+    asio::awaitable<spi::Answer<Location>> find(boot_clock::time_point deadline) override;
     std::string unanswered() const override;
     spi::Failure judged(spi::Failure) const override;
 
     /// Asks again, and returns when a majority has confirmed the server as it is at `move`, when
     /// none is left to answer, or at `deadline`.
     asio::awaitable<void> confirm(unsigned move, boot_clock::time_point deadline);
-    /// Asks again, and returns when each of them has answered or failed, or at `deadline`.
-    asio::awaitable<void> ask_all(boot_clock::time_point deadline);
+    /// Asks again, and returns when that is `enough`, when none is left to answer, or at
+    /// `deadline`.
+    asio::awaitable<void> ask_until(boot_clock::time_point deadline, std::function<bool()> enough);
     /// Why nothing is confirmed, for people.
     std::string doubt() const;
     const std::vector<std::shared_ptr<Sentinel>>& all() const noexcept { return all_; }
@@ -43,7 +44,7 @@ public:
 
 private:
     std::size_t answered_since(boot_clock::time_point) const noexcept;
-    bool majority(std::size_t n) const noexcept { return n > all_.size() / 2; }
+    bool most_answered_since(boot_clock::time_point) const noexcept;
     bool any_asked() const noexcept;
     void ask();
     void start();
@@ -59,8 +60,7 @@ private:
     const milliseconds interval_, patience_;
     spi::HostNames names_;
     std::vector<std::shared_ptr<Sentinel>> all_;
-    std::optional<Address> current_;
-    boot_clock::time_point confirmed_ = boot_clock::time_point::min();
+    std::optional<spi::Endpoint> current_;
     spi::net::Gate gate_;
     asio::steady_timer pause_;
     bool watching_ = false, hurry_ = false, closed_ = false;

@@ -5,22 +5,22 @@
 #include "catch.hpp"
 
 using holdfast::boot_clock;
-using holdfast::redis::Address;
 using holdfast::redis::agree;
 using holdfast::redis::Named;
+using holdfast::spi::Endpoint;
 
 namespace {
 
 using Answers = std::vector<std::optional<Named>>;
 
-const Address a{"10.0.0.1", 6379}, b{"10.0.0.2", 6379};
+const Endpoint a{"10.0.0.1", 6379}, b{"10.0.0.2", 6379};
 const auto never = boot_clock::time_point::min();
 
 boot_clock::time_point at(int ms) {
     return boot_clock::time_point(std::chrono::milliseconds(ms));
 }
 
-std::optional<Named> names(const Address& address, std::uint64_t epoch, int asked) {
+std::optional<Named> names(const Endpoint& address, std::uint64_t epoch, int asked) {
     return Named{address, epoch, at(asked)};
 }
 
