@@ -71,7 +71,7 @@ Split split_arguments(int argc, char** argv) {
     }
     split.separator = i < argc;
     if (!split.separator) return split;
-    if (split.subcommand != "run" && split.subcommand != "elect") {
+    if (!takes_command(split.subcommand)) {
         for (; i < argc; ++i)
             split.ours.emplace_back(argv[i]);
     } else {

@@ -1,9 +1,15 @@
 // The command line before the option parser sees it.
 #pragma once
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace holdfast::cli {
+
+/// Whether a command of the user's follows this subcommand, after "--".
+inline bool takes_command(std::string_view subcommand) noexcept {
+    return subcommand == "run" || subcommand == "elect";
+}
 
 struct Split {
     std::vector<std::string> ours;     ///< without the program's name

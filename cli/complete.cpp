@@ -8,6 +8,7 @@
 #include <iterator>
 #include <string_view>
 
+#include "args.hpp"
 #include "exit_code.hpp"
 #include "message.hpp"
 #include "option_values.hpp"
@@ -19,7 +20,7 @@ namespace {
 constexpr std::size_t most_names = 200;
 
 /// What is before the cursor, as the parser will read it.
-struct Place {
+struct Cursor {
     CLI::App* app = nullptr;               ///< the innermost subcommand
     CLI::Option* value = nullptr;          ///< the option whose value the last word is
     std::size_t arguments = 0;             ///< that are no options, before the last word
@@ -43,16 +44,13 @@ void take(CLI::Option& option, const std::string& value) {
     option.run_callback();
 }
 
-Place place_of(CLI::App& root, const std::vector<std::string>& words) {
-    Place p;
+Cursor cursor_in(CLI::App& root, const std::vector<std::string>& words) {
+    Cursor p;
     p.app = &root;
-    const auto starts_command = [&p] {
-        return p.app->get_name() == "run" || p.app->get_name() == "elect";
-    };
     const std::size_t last = words.size() - 1;
     for (std::size_t i = 0; i <= last; ++i) {
         const std::string& word = words[i];
-        if (i < last && word == "--" && starts_command()) {
+        if (i < last && word == "--" && takes_command(p.app->get_name())) {
             p.separator = i;
             return p;
         }
@@ -157,7 +155,7 @@ void offer_options(CLI::App& root, CLI::App& app) {
                 offer("-" + s, o->get_description());
         }
     }
-    if (app.get_name() == "run" || app.get_name() == "elect") offer("--", "The command follows");
+    if (takes_command(app.get_name())) offer("--", "The command follows");
 }
 
 void offer_arguments(CLI::App& app, std::size_t before, const Globals& g) {
@@ -188,15 +186,15 @@ std::optional<int> complete(int argc, char** argv, CLI::App& app, Globals& globa
         words.push_back(word);
     if (words.empty())
         return usage("complete reads the words of a command line from standard input", "");
-    const Place place = place_of(app, words);
-    if (place.separator)
-        std::cout << "command " << *place.separator + 1 << '\n';
-    else if (place.value != nullptr)
-        offer_values(*place.value, globals);
+    const Cursor cursor = cursor_in(app, words);
+    if (cursor.separator)
+        std::cout << "command " << *cursor.separator + 1 << '\n';
+    else if (cursor.value != nullptr)
+        offer_values(*cursor.value, globals);
     else if (words.back().starts_with('-'))
-        offer_options(app, *place.app);
+        offer_options(app, *cursor.app);
     else
-        offer_arguments(*place.app, place.arguments, globals);
+        offer_arguments(*cursor.app, cursor.arguments, globals);
     return exit_ok;
 }
 

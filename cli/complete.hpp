@@ -13,10 +13,13 @@ namespace holdfast::cli {
 ///
 /// Standard input has the words after "holdfast", up to the cursor, each ended by a NUL: the last
 /// one is to be completed. They may have a password, which arguments would show to other users. The
-/// first line of the answer says what follows:
-///   words       one candidate per line, with a tab and a description where it has one; not yet
-///   compared with the word files       nothing: names of files fit command N   nothing: the words
-///   from number N on, counted from 0, are a command line of their own
+/// first line of the answer says what fits:
+/// - "words": the candidates follow, one on each line, with a tab and a description where it has
+///   one; not yet compared with the word.
+/// - "files": names of files; nothing follows.
+/// - "command N": the words from number N on, counted from 0, are a command line of their own.
+///
+/// No answer: nothing fits.
 std::optional<int> complete(int argc, char** argv, CLI::App& app, Globals& globals);
 
 }  // namespace holdfast::cli

@@ -5,13 +5,15 @@
 #include <CLI/Formatter.hpp>
 #include <string>
 
+#include "args.hpp"
+
 namespace holdfast::cli {
 
 class HelpFormatter : public CLI::Formatter {
 public:
     std::string make_usage(const CLI::App* app, std::string name) const override {
         const std::string& sub = app->get_name();
-        if (sub == "run" || sub == "elect")
+        if (takes_command(sub))
             return "Usage: holdfast " + sub + " [OPTIONS] NAME" + (sub == "run" ? "..." : "") +
                    " -- COMMAND [ARGUMENT...]\n";
         return CLI::Formatter::make_usage(app, name);

@@ -92,7 +92,7 @@ std::string unexpected(const CLI::App& app, const std::string& word) {
     const std::string name = word.substr(0, word.find('='));
     if (!name.starts_with('-')) {
         const std::string sub = resolved(app)->get_name();
-        const bool run = sub == "run" || sub == "elect";
+        const bool run = takes_command(sub);
         return fmt::format(
             "unexpected argument {}{}", in_quotes(word),
             run ? fmt::format("\nWrite the command after --:  holdfast {} NAME -- COMMAND", sub)
