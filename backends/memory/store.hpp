@@ -50,7 +50,7 @@ public:
     std::vector<std::string> list(const std::string& prefix, std::size_t limit);
     spi::Answer<spi::Survey> tell(const std::string& key, const HolderFilter&, spi::Tell);
     std::string note(const std::string& key, std::optional<std::string> text);
-    /// A client that is told of each change of a key's holders, by the name that it uses.
+    /// A client that watches the holders of a key, by the name that it uses.
     struct Watcher {
         spi::BackendEvents* events;
         std::string name;

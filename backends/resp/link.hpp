@@ -48,7 +48,7 @@ private:
     tcp::socket socket_;
     std::optional<tls::Stream> tls_;
     Codec codec_;
-    Place place_;
+    Location place_;
     bool closed_ = false, finding_ = true, shaking_hands_ = false;
 };
 

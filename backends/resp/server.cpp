@@ -62,7 +62,7 @@ std::optional<Server::Reached> Server::reached() const {
     return Reached{{address, target.port}, target.host};
 }
 
-void Server::reached(const tcp::endpoint& e, const Place& place) {
+void Server::reached(const tcp::endpoint& e, const Location& place) {
     const std::lock_guard hold(mutex_);
     if (place.move == moves()) reached_ = {e, place.host};
 }

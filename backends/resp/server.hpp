@@ -104,7 +104,7 @@ struct Server {
     /// there, since they must not wait for a name server. Thread-safe.
     std::optional<Reached> reached() const;
     /// Ignored if the server has moved since that place was found.
-    void reached(const tcp::endpoint&, const Place&);
+    void reached(const tcp::endpoint&, const Location&);
 
     /// How often the server has moved: a connection of an earlier count leads to another server.
     /// Thread-safe.

@@ -19,11 +19,11 @@ asio::awaitable<spi::Answer<std::vector<tcp::endpoint>>> endpoints_of(
     co_return all;
 }
 
-asio::awaitable<spi::Answer<Place>> NamedHost::find(boot_clock::time_point deadline) {
+asio::awaitable<spi::Answer<Location>> NamedHost::find(boot_clock::time_point deadline) {
     auto looking = endpoints_of(names_, host_, port_, deadline);
     auto found = co_await std::move(looking);
     if (!found) co_return found.error();
-    Place place;
+    Location place;
     place.endpoints = std::move(*found);
     place.host = host_;
     place.text = display_;

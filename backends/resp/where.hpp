@@ -13,7 +13,7 @@ namespace holdfast::resp {
 namespace asio = boost::asio;
 using tcp = asio::ip::tcp;
 
-struct Place {
+struct Location {
     std::vector<tcp::endpoint> endpoints;
     std::string host;   ///< for the certificate
     std::string text;   ///< for people
@@ -25,7 +25,7 @@ class Where {
 public:
     virtual ~Where() = default;
     /// Ends at `deadline`.
-    virtual asio::awaitable<spi::Answer<Place>> find(boot_clock::time_point deadline) = 0;
+    virtual asio::awaitable<spi::Answer<Location>> find(boot_clock::time_point deadline) = 0;
     /// For a caller whose time ends before find() does.
     virtual std::string unanswered() const = 0;
     /// What it means that a place that find() has returned cannot be used.
@@ -37,7 +37,7 @@ class NamedHost final : public Where {
 public:
     NamedHost(std::string host, std::uint16_t port, std::string display)
         : host_(std::move(host)), port_(port), display_(std::move(display)) {}
-    asio::awaitable<spi::Answer<Place>> find(boot_clock::time_point deadline) override;
+    asio::awaitable<spi::Answer<Location>> find(boot_clock::time_point deadline) override;
     std::string unanswered() const override;
 
 private:

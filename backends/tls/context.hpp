@@ -35,7 +35,7 @@ public:
     using Native = asio::ssl::context;
     using Warn = std::function<void(std::string)>;
 
-    /// `warn` is told by any thread when a file that was read cannot be any more. Throws
+    /// Any thread calls `warn` when a file that was read cannot be any more. Throws
     /// boost::system::system_error when one cannot be read now.
     Context(Options o, Warn warn) : options_(std::move(o)), warn_(std::move(warn)) { read(); }
 
@@ -165,7 +165,7 @@ inline std::shared_ptr<Context> make_context(const Options& o, Context::Warn war
 }
 
 /// Before the handshake: the server must have a certificate for `name`, if the context demands one
-/// at all, and is told the name, unless that is an address.
+/// at all. The handshake names it, unless it is an address.
 inline void expect(SSL* session, const std::string& name) {
     error_code numeric;
     asio::ip::make_address(name, numeric);

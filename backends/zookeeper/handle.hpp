@@ -125,6 +125,10 @@ private:
     boot_clock::duration answer_limit(boot_clock::time_point now) const;
     void answered(boot_clock::time_point sent) noexcept;
     void note_latency(boot_clock::duration) noexcept;
+    using Watches = std::unordered_set<std::string>;
+    /// `then`, after the node was noted as watched if the answer says so. `absent_too`: a node that
+    /// does not exist is watched for its creation.
+    Then noted(Watches Handle::*, std::string path, bool absent_too, Then);
     template <class Send>
     CallPtr send(Then, Send);
     CallPtr remove_several(const std::vector<std::string>& paths, int first_version,
@@ -148,8 +152,8 @@ private:
     boot_clock::time_point silent_since_;
     /// How long an answer took lately, or was awaited in vain; quick answers let it shrink.
     boot_clock::duration latency_{};
-    std::unordered_set<std::string> watches_;        ///< nodes that the client library watches
-    std::unordered_set<std::string> child_watches_;  ///< nodes whose children it watches
+    Watches watches_;        ///< nodes that the client library watches
+    Watches child_watches_;  ///< nodes whose children it watches
     std::size_t servers_ = 1;
     std::string server_list_;
     std::vector<spi::HostNames::Addresses> addresses_;  // of each host, as last answered

@@ -119,13 +119,18 @@ CallPtr Handle::set(const std::string& path, std::string_view data, int version,
     });
 }
 
+Handle::Then Handle::noted(Watches Handle::*watches, std::string path, bool absent_too, Then then) {
+    return [weak = weak_from_this(), watches, path = std::move(path), absent_too,
+            then = std::move(then)](Call& c) {
+        const auto self = weak.lock();
+        if (self && (c.rc == ZOK || (absent_too && c.rc == ZNONODE)))
+            ((*self).*watches).insert(path);
+        if (then) then(c);
+    };
+}
+
 CallPtr Handle::get(const std::string& path, bool watch, Then then) {
-    if (watch)
-        then = [weak = weak_from_this(), path, then = std::move(then)](Call& c) {
-            const auto self = weak.lock();
-            if (self && c.rc == ZOK) self->watches_.insert(path);
-            if (then) then(c);
-        };
+    if (watch) then = noted(&Handle::watches_, path, false, std::move(then));
     return send(std::move(then), [&](zhandle_t* zh, const void* lent) {
         // One watch per node and handle, however often it is set: same function, same context.
         return zoo_awget(zh, path.c_str(), watch ? &Handle::on_event : nullptr,
@@ -134,12 +139,7 @@ CallPtr Handle::get(const std::string& path, bool watch, Then then) {
 }
 
 CallPtr Handle::list(const std::string& path, Then then, bool watch) {
-    if (watch)
-        then = [weak = weak_from_this(), path, then = std::move(then)](Call& c) {
-            const auto self = weak.lock();
-            if (self && c.rc == ZOK) self->child_watches_.insert(path);
-            if (then) then(c);
-        };
+    if (watch) then = noted(&Handle::child_watches_, path, false, std::move(then));
     return send(std::move(then), [&](zhandle_t* zh, const void* lent) {
         return zoo_awget_children(zh, path.c_str(), watch ? &Handle::on_event : nullptr,
                                   watch ? this : nullptr, done_list, lent);
@@ -147,11 +147,7 @@ CallPtr Handle::list(const std::string& path, Then then, bool watch) {
 }
 
 CallPtr Handle::exists(const std::string& path, Then then) {
-    then = [weak = weak_from_this(), path, then = std::move(then)](Call& c) {
-        const auto self = weak.lock();
-        if (self && (c.rc == ZOK || c.rc == ZNONODE)) self->watches_.insert(path);
-        if (then) then(c);
-    };
+    then = noted(&Handle::watches_, path, true, std::move(then));
     return send(std::move(then), [&](zhandle_t* zh, const void* lent) {
         return zoo_awexists(zh, path.c_str(), &Handle::on_event, this, done_stat, lent);
     });

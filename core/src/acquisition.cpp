@@ -134,9 +134,7 @@ boot_clock::time_point Acquisition::contact_until() const noexcept {
 
 void Acquisition::unanswered(boot_clock::time_point now) {
     // What is left of its time would not be enough for a request of its own.
-    if (told_ || answered_ever_ || taken_over_ ||
-        now + info_->request_timeout / 2 < contact_until())
-        return;
+    if (told_ || in_contact() || now + info_->request_timeout / 2 < contact_until()) return;
     finish(make_error_code(doubtful_ ? errc::in_doubt : errc::unavailable));
     leave();
 }
@@ -156,7 +154,7 @@ spi::Attempt* Acquisition::prepare_attempt(boot_clock::time_point now) {
     attempt_.deadline = now + info_->request_timeout;
     if (!std::exchange(sent_ever_, true)) first_sent_ = now;
     // Until the server has answered once, the whole call is bounded by one request time-out.
-    if (!answered_ever_ && !taken_over_)
+    if (!in_contact())
         attempt_.deadline =
             std::max(std::min(attempt_.deadline, contact_until()), now + milliseconds(50));
     last_request_ = std::max(last_request_, attempt_.deadline);
@@ -278,8 +276,7 @@ void Acquisition::retry(error_code why, bool in_doubt) {
                                                        : why;
     if (told_) return leave();
     const bool again = in_doubt || why == errc::unavailable || why == errc::no_quorum;
-    const auto until =
-        answered_ever_ || taken_over_ ? deadline_ : std::min(deadline_, contact_until());
+    const auto until = in_contact() ? deadline_ : std::min(deadline_, contact_until());
     // What a wake-up during this attempt was about may be there now. Not twice in a row: there may
     // be a wake-up whenever the server is asked, and never an answer.
     const bool at_once = woken_ && !std::exchange(hurried_, true);

@@ -63,6 +63,8 @@ private:
     static bool has_answered(const spi::Attempt&) noexcept;
     /// No answer, and yet one will come: another server takes over.
     void note_take_over(const spi::Attempt&) noexcept;
+    /// A server has answered, or another one takes over: only the caller bounds the wait.
+    bool in_contact() const noexcept { return answered_ever_ || taken_over_; }
     /// When the server must have given its first answer.
     boot_clock::time_point contact_until() const noexcept;
 

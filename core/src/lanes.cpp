@@ -30,16 +30,13 @@ Lanes::Loan Lanes::borrow() {
 
 void Lanes::give_back(std::unique_ptr<spi::Lane> lane) noexcept {
     const auto now = boot_clock::now();
-    bool first = false;
-    {
-        const std::lock_guard hold(mutex_);
-        if (!stopped_) {
-            idle_.push_back({std::move(lane), now});
-            first = !std::exchange(watched_, true);
-        }
-        if (first) watch_(now + patience);  // while it is out: when all are back, all may end
-        back_with_none();
+    const std::lock_guard hold(mutex_);
+    if (!stopped_) {
+        idle_.push_back({std::move(lane), now});
+        // While it is out: when all are back, all may end.
+        if (!std::exchange(watched_, true)) watch_(now + patience);
     }
+    back_with_none();
 }
 
 void Lanes::close_idle(boot_clock::time_point now) {

@@ -37,7 +37,7 @@ public:
 
     static constexpr std::chrono::seconds patience{60};
 
-    /// `watch` is told by any thread when to call close_idle().
+    /// Any thread calls `watch` with the moment at which close_idle() is due.
     Lanes(spi::Backend& backend, std::function<void(boot_clock::time_point)> watch)
         : backend_(&backend), watch_(std::move(watch)) {
         idle_.reserve(most);  // a return must not fail

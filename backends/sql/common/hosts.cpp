@@ -20,7 +20,7 @@ bool is_address(const std::string& host) {
            ::inet_pton(AF_INET6, host.c_str(), &any) == 1;
 }
 
-std::string Hosts::words(const Place& place) const {
+std::string Hosts::words(const Destination& place) const {
     const spi::Endpoint& host = hosts_[place.host];
     std::string text = host.host.empty() ? "the Unix socket" : spi::text_of(host);
     if (!place.address.empty() && place.address != host.host) text += " (" + place.address + ')';
@@ -64,12 +64,12 @@ spi::Answer<std::vector<std::string>> Hosts::addresses(
     return all;
 }
 
-std::optional<Place> Hosts::here() const {
+std::optional<Destination> Hosts::here() const {
     const std::lock_guard hold(mutex_);
     return here_;
 }
 
-std::optional<Hosts::Reached> Hosts::reach(Place place, unsigned began) {
+std::optional<Hosts::Reached> Hosts::reach(Destination place, unsigned began) {
     const std::lock_guard hold(mutex_);
     const bool same = here_ == place;
     if (began != generation_ && !same) return std::nullopt;

@@ -20,12 +20,12 @@ namespace holdfast::sql {
 bool is_address(const std::string& host);
 
 /// Where a connection leads.
-struct Place {
+struct Destination {
     std::size_t host = 0;  ///< in the list of the URL
     std::string address;   ///< empty: a Unix socket
     /// What the server there says of itself ("timeline 2"): another one may take its place.
     std::string incarnation;
-    friend bool operator==(const Place&, const Place&) = default;
+    friend bool operator==(const Destination&, const Destination&) = default;
 };
 
 /// Thread-safe.
@@ -38,7 +38,7 @@ public:
     std::size_t size() const noexcept { return hosts_.size(); }
     const spi::Endpoint& operator[](std::size_t i) const noexcept { return hosts_[i]; }
     /// "10.0.0.1:5432", and what the name means if it is one.
-    std::string words(const Place&) const;
+    std::string words(const Destination&) const;
 
     /// All hosts, in the order in which to try them.
     std::vector<std::size_t> order() const;
@@ -50,16 +50,16 @@ public:
     /// A connection of an earlier generation leads to a server that this client has left.
     unsigned generation() const noexcept { return generation_; }
     /// Where a connection was made last that proved to be of use.
-    std::optional<Place> here() const;
+    std::optional<Destination> here() const;
 
     struct Reached {
         unsigned generation;  ///< of that connection
         /// Another place served before it.
-        std::optional<Place> left;
+        std::optional<Destination> left;
     };
     /// A connection that was begun in generation `began` is of use. Nothing: this client has left
     /// that place meanwhile.
-    std::optional<Reached> reach(Place, unsigned began);
+    std::optional<Reached> reach(Destination, unsigned began);
     /// That host does not answer, which costs more time than a refusal: the next one is tried first
     /// from now on.
     void silent(std::size_t host);
@@ -70,7 +70,7 @@ private:
     spi::HostNames names_;
     mutable std::mutex mutex_;
     std::size_t first_ = 0;
-    std::optional<Place> here_;
+    std::optional<Destination> here_;
     std::map<std::size_t, std::string> reached_;  ///< the last address of each
     std::atomic<unsigned> generation_{1};
 };

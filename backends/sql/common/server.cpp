@@ -14,7 +14,7 @@ bool on_this_machine(const std::string& address) {
                         .is_loopback()));
 }
 
-void Server::moved(const Place& left) {
+void Server::moved(const Destination& left) {
     if (const auto here = hosts.here()) reports.moved(hosts.words(left), hosts.words(*here));
 }
 

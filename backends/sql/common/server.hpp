@@ -42,7 +42,7 @@ struct Server {
     Reports reports;
 
     /// A connection leads to another server than the ones before it.
-    void moved(const Place& left);
+    void moved(const Destination& left);
 
     /// What the server warns of, once each; a hostile one has no end of words.
     void heard_warning(std::string text) {

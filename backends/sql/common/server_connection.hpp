@@ -53,7 +53,7 @@ protected:
     /// Asks the server what it is, whether it takes writes, and makes the table. Errors: also
     /// std::exception.
     virtual spi::Failure introduce(boot_clock::time_point deadline) = 0;
-    /// What it said then of itself: see Place.
+    /// What it said then of itself: see Destination.
     virtual std::string incarnation() const { return {}; }
     /// Connects to that host, without introduce(). Returns by which address.
     spi::Answer<std::string> connect_host(std::size_t host, Server::Opening&, const Limits&,

@@ -89,7 +89,8 @@ TEST_CASE("memory: clients are called without the store's mutex") {
     CHECK(events.woken == std::vector<std::string>{"b"});
 }
 
-TEST_CASE("memory: who watches a name is told when a holder comes or goes, and of nothing else") {
+TEST_CASE(
+    "memory: a watcher of a name is notified when a holder comes or goes, and of nothing else") {
     Store store;
     Events watching, ours;
     watching.when_told = [&] { store.list("", 10); };  // without the mutex
