@@ -71,6 +71,7 @@ struct Waves {
     Steps first, later;
 };
 Waves by_name(Steps steps) {
+    if (steps.size() < 2) return {std::move(steps), {}};
     std::stable_sort(steps.begin(), steps.end(),
                      [](const Step* a, const Step* b) { return a->key < b->key; });
     Waves waves;
@@ -85,6 +86,7 @@ Waves by_name(Steps steps) {
 /// Returns the steps whose rows say otherwise, and those that share a name with another.
 template <class Make, class Done>
 Steps run_fast(Connection& c, Steps steps, bool twice, Make&& make_row, Done&& done) {
+    if (steps.empty()) return steps;
     Waves waves = by_name(std::move(steps));
     run_rows(c, waves.first, last_deadline(waves.first), twice, make_row,
              [&](Step* s, const Said& said, const Result* result) {
@@ -102,6 +104,7 @@ Steps run_fast(Connection& c, Steps steps, bool twice, Make&& make_row, Done&& d
 
 /// What only the row as a whole can answer.
 void run_whole(Connection& c, Steps steps) {
+    if (steps.empty()) return;
     Table table(c);
     sql::run_rounds(table, std::move(steps));
 }
@@ -131,6 +134,7 @@ void release(Connection& c, Steps steps) {
 /// Of mutexes, in one packet, which also a client that is closing can send; what was granted of
 /// other kinds is taken back by the rules.
 void withdraw(Connection& c, const Steps& steps) {
+    if (steps.empty()) return;
     const auto now = c.shared().server_us(boot_clock::now());
     // A client that is closing has no time for more.
     const std::int64_t longest = c.shared().ending() ? 4096 : 0;

@@ -7,9 +7,11 @@ namespace {
 /// For rows that somebody else has locked: grants wait behind it.
 constexpr milliseconds stand_patience{100};
 
-void granted(Step& s, std::int64_t token, std::int64_t previous) {
-    s.granted(token, sql::previous_of(previous));
+/// `r` has the token, the previous holder, and whether a client waits, from column `at` on.
+void granted(Connection& c, Step& s, const pqxx::row& r, int at) {
+    s.granted(number(r, at), sql::previous_of(number(r, at + 1)));
     s.placed = s.next > 0;
+    if (column(r, at + 2) == "t") c.shared().lines.saw(s.key, true);
 }
 
 bool held_by_another(const TableRow& row, const Step& s) {
@@ -39,7 +41,7 @@ void grant(Connection& c, Steps steps) {
         exchange(c, Sql::grant_many, steps,
                  {keys(steps), owners(steps), ttls(steps), array(steps, deadline), c.shared().me,
                   array(steps, [](const Step& s) { return s.next; })},
-                 [](Step& s, const pqxx::row& r) { granted(s, number(r, 1), number(r, 2)); });
+                 [&](Step& s, const pqxx::row& r) { granted(c, s, r, 1); });
     } else if (!steps.empty()) {
         Step& s = *steps.front();
         said = c.run(
@@ -48,7 +50,7 @@ void grant(Connection& c, Steps steps) {
             s.deadline);
         if (!went_well(c, said, steps)) return;
         for (const auto& r : said.rows)
-            granted(s, number(r, 0), number(r, 1));
+            granted(c, s, r, 0);
     }
 }
 

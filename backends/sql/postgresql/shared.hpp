@@ -7,6 +7,7 @@
 #include "../common/server.hpp"
 #include "errors.hpp"
 #include "holdfast/spi/owner.hpp"
+#include "lines.hpp"
 #include "options.hpp"
 #include "statements.hpp"
 
@@ -46,6 +47,7 @@ struct Shared : sql::Server {
     const std::string me;         ///< the id of this client in a line
     const std::shared_ptr<Origin> origin;
     std::shared_ptr<Waiters> waiters;  ///< this client's waiters; set with the client
+    Lines lines;
     /// The same servers past the pooler that the URL leads to, for notifications; null: the URL
     /// leads to them.
     std::shared_ptr<Shared> direct;

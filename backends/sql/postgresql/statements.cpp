@@ -19,11 +19,13 @@ struct Statement {
 constexpr Statement statement(Sql s) noexcept {
     switch (s) {
         case Sql::grant:
-            return {section::grant, 2};
+            return {section::grant, 3};
         case Sql::release:
             return {section::release, 3};
+        case Sql::hand_on:
+            return {section::hand_on, 5};
         case Sql::grant_many:
-            return {section::grant_many, 3};
+            return {section::grant_many, 4};
         case Sql::release_many:
             return {section::release_many, 3};
         case Sql::ensure:

@@ -18,9 +18,12 @@
 namespace holdfast::postgresql {
 
 enum class Sql : std::uint8_t {
-    grant,         ///< name, owner, ttl ms, deadline us, client, next -> token, previous
-    release,       ///< name, owner, token, mark -> name, whether a client waits; if it was ours
-    grant_many,    ///< arrays of the same, but one client -> name, token, previous
+    grant,    ///< name, owner, ttl ms, deadline us, client, next -> token, previous, whether a
+              ///< client waits
+    release,  ///< name, owner, token, mark -> name, whether a client waits; if it was ours
+    hand_on,  ///< the same and client: releases and tells -> the same, whether there is more than
+              ///< the columns say, whether another was notified
+    grant_many,    ///< arrays of the same, but one client -> name, and the same
     release_many,  ///< arrays of the same, but for rows that somebody else has locked -> the same
     ensure,        ///< names: makes missing rows
     stand,  ///< names, since us, client, also if free: it stands in line -> names where it does

@@ -14,7 +14,7 @@ WITH f AS MATERIALIZED (SELECT name, slot FROM {table}
     AND {clock} < 'epoch'::timestamptz + $4::float8 * interval '1 microsecond'
     AND {sync} FOR UPDATE SKIP LOCKED)
 {grants $2 $3::float8 $6::bigint}
-  RETURNING l.token, l.previous
+  RETURNING l.token, l.previous, l.line IS NOT NULL
 
 -- name: release
 UPDATE {table} SET owner = NULL, mark = $4::smallint
@@ -32,7 +32,7 @@ WITH f AS MATERIALIZED (SELECT l.name, l.slot, r.owner AS who, r.ttl, r.next
     AND {clock} < 'epoch'::timestamptz + r.deadline * interval '1 microsecond'
     AND {sync} ORDER BY l.name FOR UPDATE OF l SKIP LOCKED)
 {grants f.who f.ttl f.next}
-  RETURNING l.name, l.token, l.previous
+  RETURNING l.name, l.token, l.previous, l.line IS NOT NULL
 
 -- name: release_many
 WITH f AS MATERIALIZED (SELECT l.name, l.slot, r.mark
@@ -43,6 +43,19 @@ WITH f AS MATERIALIZED (SELECT l.name, l.slot, r.mark
 UPDATE {table} l SET owner = NULL, mark = f.mark FROM f
   WHERE l.name = f.name AND l.slot = f.slot
   RETURNING l.name, l.line IS NOT NULL, l.meta IS NOT NULL
+
+--- A release, and `tell` for the client that is first in line.
+-- name: hand_on
+WITH f AS MATERIALIZED (SELECT name, slot, line, meta IS NULL AS in_turn FROM {table}
+  WHERE name = $1 AND slot = 0 AND owner = $2 AND token = $3::bigint AND expires > {clock} AND {soon} FOR UPDATE),
+h AS MATERIALIZED (SELECT f.*, w.key AS first
+  FROM f LEFT JOIN LATERAL (SELECT key FROM pg_catalog.jsonb_each(f.line)
+    WHERE f.in_turn AND (value->>1)::bigint > {now} ORDER BY (value->>0)::bigint, key LIMIT 1) w ON true)
+UPDATE {table} l SET owner = NULL, mark = $4::smallint,
+  line = CASE WHEN h.in_turn THEN nullif(CASE WHEN h.first IS NOT NULL THEN h.line - h.first END, '{}') ELSE h.line END
+  FROM h WHERE l.name = h.name AND l.slot = h.slot
+  RETURNING l.name, h.line IS NOT NULL, NOT h.in_turn, coalesce(h.first <> $5::text, false),
+    CASE WHEN h.first <> $5::text THEN pg_catalog.pg_notify('holdfast_' || h.first, l.name) END
 
 -- name: ensure
 INSERT INTO {table} (name) SELECT r.name FROM pg_catalog.unnest($1::text[]) AS r(name)

@@ -66,10 +66,12 @@ void tell_of(Connection& c, const Steps& contended) {
 
 /// Freed, and perhaps waited for: `r` has the name, whether anybody stands in line, and whether
 /// there is more of it than the columns say.
-void freed(Step& s, const pqxx::row& r, Steps& contended) {
+void freed(Connection& c, Step& s, const pqxx::row& r, Steps& contended) {
+    const bool line = column(r, 1) == "t";
+    c.shared().lines.saw(s.key, line);
     s.freed = true;
     s.general = column(r, 2) == "t";
-    if (column(r, 1) == "t") contended.push_back(&s);
+    if (line) contended.push_back(&s);
 }
 
 /// Somebody else has locked a row of these for longer than we wait for it. Each by itself then, so
@@ -122,7 +124,7 @@ void withdraw_all(Connection& c, const Steps& steps) {
     }
     for (const auto& r : said.rows)
         for (Step* s : steps)
-            if (s->key == column(r, 0)) freed(*s, r, contended);
+            if (s->key == column(r, 0)) freed(c, *s, r, contended);
     tell_of(c, contended);
     // No earlier request of theirs can write the row any more: this has given it another version.
     run_general(c, general);
@@ -136,25 +138,38 @@ void lay(Connection& c, const Steps& released) {
     if (!haunted.empty()) withdraw_all(c, haunted);
 }
 
+/// Where a line is known of, the same statement notifies the first client in it. False: an error,
+/// which is in the step.
+template <class F>
+bool release_one(Connection& c, Step& s, F&& released, Steps& contended) {
+    const bool hands_on = c.shared().lines.known(s.key);
+    std::vector<std::string> parameters{s.key, s.owner, text(s.token), text(mark(s))};
+    if (hands_on) parameters.push_back(c.shared().me);
+    const Said said = c.run(hands_on ? Sql::hand_on : Sql::release, parameters, s.deadline);
+    if (!went_well(c, said, {&s})) return false;
+    for (const auto& r : said.rows) {
+        released(s, r);
+        if (!hands_on || s.general) continue;
+        s.handed_on = column(r, 3) == "t";
+        contended.clear();
+    }
+    return true;
+}
+
 void release_wave(Connection& c, const Steps& wave) {
     Steps contended;
     const auto released = [&](Step& s, const pqxx::row& r) {
         s.done = true;
         s.released = ReleaseResult::released;
-        freed(s, r, contended);
+        freed(c, s, r, contended);
     };
     if (wave.size() > 1) {
         const auto marks = array(wave, [](const Step& s) { return std::int64_t{mark(s)}; });
         if (!exchange(c, Sql::release_many, wave, {keys(wave), owners(wave), tokens(wave), marks},
                       released))
             return;
-    } else {
-        Step& s = *wave.front();
-        const Said said =
-            c.run(Sql::release, {s.key, s.owner, text(s.token), text(mark(s))}, s.deadline);
-        if (!went_well(c, said, wave)) return;
-        for (const auto& r : said.rows)
-            released(s, r);
+    } else if (!release_one(c, *wave.front(), released, contended)) {
+        return;
     }
     tell_of(c, contended);
     lay(c, wave);

@@ -3,8 +3,10 @@
 #include <libpq-fe.h>
 
 #include <algorithm>
+#include <deque>
 #include <future>
 #include <memory>
+#include <optional>
 #include <sstream>
 
 #include "readme.hpp"
@@ -104,6 +106,67 @@ TEST_CASE("requests: a lock that had to wait once takes the short way again") {
     mine->release();
     cycle();
     CHECK(cycle() == by_lane);
+}
+
+TEST_CASE("requests: a hand-off is two, once a client knows that others wait") {
+    lab::PostgresOptions options;
+    options.config = {"log_statement = 'all'"};
+    const auto server = lab::PostgresServer::start(options);
+    const auto url = server.url();
+    constexpr const char* patient = "ttl=60s&request_timeout=20s";
+    const std::vector<hf::Client> clients{open(url, patient), open(url, patient),
+                                          open(url, patient), open(url, patient)};
+    const holdfast::postgresql::Statements statements("public");
+    using holdfast::postgresql::Sql;
+    // Without those by which waiters look, and keep their places in line.
+    const auto seen = [&](std::size_t from) {
+        auto all = executed(server, from);
+        std::erase_if(all, [&](const std::string& sql) {
+            return sql == statements.text(Sql::read) || sql == statements.text(Sql::stand);
+        });
+        return all;
+    };
+    std::optional<hf::Lease> lease = hold(clients[0], "N");
+    std::deque<std::future<hf::result<hf::Lease>>> waiting;
+    for (std::size_t i = 1; i < clients.size(); ++i) {
+        waiting.push_back(std::async(std::launch::async, [&, i] {
+            return lock_of(clients[i], "N")->acquire({.wait = 60s});
+        }));
+        lab::wait_until(
+            [&] {
+                return server.value(
+                           "SELECT (SELECT count(*) FROM jsonb_object_keys(line)) "
+                           "FROM holdfast_lease") == std::to_string(i);
+            },
+            cap(10s), "it stands in line");
+    }
+    const auto hand_off = [&] {
+        const auto from = server.log().size();
+        CHECK(lease->release() == ReleaseResult::released);
+        auto next = waiting.front().get();
+        waiting.pop_front();
+        REQUIRE(next.has_value());
+        lease = std::move(*next);
+        const auto& grant = statements.text(Sql::grant);
+        lab::wait_until(
+            [&] {
+                const auto all = seen(from);
+                return std::find(all.begin(), all.end(), grant) != all.end();
+            },
+            cap(5s), "the server's log");
+        return seen(from);
+    };
+    const auto &release = statements.text(Sql::release), &tell = statements.text(Sql::tell),
+               &hand_on = statements.text(Sql::hand_on), &grant = statements.text(Sql::grant);
+    // They came after its grant.
+    CHECK(hand_off() == std::vector{release, tell, grant});
+    // The grant has told that others wait.
+    CHECK(hand_off() == std::vector{hand_on, grant});
+    CHECK(hand_off() == std::vector{hand_on, grant});
+    const auto from = server.log().size();
+    lease->release();
+    lab::wait_until([&] { return !seen(from).empty(); }, cap(5s), "the server's log");
+    CHECK(seen(from) == std::vector{release});
 }
 
 TEST_CASE("durability: a grant and a renewal are synced whatever is configured, a release is not") {

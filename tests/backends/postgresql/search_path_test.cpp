@@ -79,6 +79,7 @@ TEST_CASE("functions and operators of other schemas do not run, whatever fits th
     const std::vector<std::vector<std::string>> parameters{
         {"N", owner, "1000", now, "me", "-1"},
         {"N", owner, "1", "1"},
+        {"N", owner, "1", "1", "me"},
         {names, names, "{1}", "{1}", "me", "{1}"},
         {names, names, "{1}", "{1}"},
         {"{new}"},
