@@ -17,7 +17,7 @@ packages_tests="catch2 libboost-context$boost-dev python3 python3-redis clang-fo
     python3-kazoo python3-etcd3 libcurator-recipes-java libslf4j-java ecj npm lua5.1 liblua5.1-0-dev
     spin chromium doxygen fonts-dejavu-core python3-yaml python3-prometheus-client
     python3-pip python3-setuptools python3-wheel python3-uvloop"
-packages_all="galera-4"
+packages_all="galera-4 haproxy patroni python3-etcd"
 packages_fuzz="clang libclang-rt-14-dev"
 packages_bench="npm"
 packages_peers="python3 python3-redis python3-kazoo python3-etcd3 libcurator-recipes-java libslf4j-java
@@ -59,6 +59,8 @@ program_of() {
         chromium) echo chromium ;;
         doxygen) echo doxygen ;;
         pgbouncer) echo pgbouncer ;;
+        haproxy) echo haproxy ;;
+        patroni) echo patroni ;;
         mariadb-server-core) echo mariadbd ;;
         mariadb-client-core) echo mariadb ;;
         default-jre-headless) echo java ;;

@@ -168,7 +168,7 @@ void Acquisition::answered() {
     attempt_.repeated = true;
     answered_ever_ = answered_ever_ || (has_answered(attempt_) && !wait_zero_);
     note_take_over(attempt_);
-    if (has_answered(attempt_)) report_answer();
+    if (has_answered(attempt_) && silence_.ends()) tell(Event::Kind::reachable);
     if (std::holds_alternative<spi::Attempt::Granted>(attempt_.outcome)) return granted();
     if (const auto* d = std::get_if<spi::Attempt::NoAnswer>(&attempt_.outcome)) {
         doubtful_ = true;
@@ -217,19 +217,6 @@ void Acquisition::tell(Event::Kind kind, error_code reason) {
     e.name = info_->name, e.owner = owner_, e.reason = reason;
     if (reason) e.text = attempt_.detail;
     engine_->events->tell(std::move(e));
-}
-
-void Acquisition::report_silence(error_code why) {
-    const auto now = boot_clock::now();
-    if (!unheard_since_) unheard_since_ = attempt_.sent;
-    if (silence_reported_ || now < *unheard_since_ + info_->request_timeout) return;
-    silence_reported_ = true;
-    tell(Event::Kind::unreachable, why);
-}
-
-void Acquisition::report_answer() {
-    unheard_since_.reset();
-    if (std::exchange(silence_reported_, false)) tell(Event::Kind::reachable);
 }
 
 void Acquisition::granted() {
@@ -285,7 +272,8 @@ void Acquisition::retry(error_code why, bool in_doubt) {
         finish(last_error_);
         return leave();
     }
-    if (!has_answered(attempt_)) report_silence(why);
+    if (!has_answered(attempt_) && silence_.lasts(attempt_.sent, now, info_->request_timeout))
+        tell(Event::Kind::unreachable, why);
     phase_ = Phase::parked;
     look_at(now + pause);
 }

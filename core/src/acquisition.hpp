@@ -5,6 +5,7 @@
 #include "backoff.hpp"
 #include "engine.hpp"
 #include "holdfast/lock.hpp"
+#include "silence.hpp"
 
 namespace holdfast {
 
@@ -69,9 +70,6 @@ private:
     boot_clock::time_point contact_until() const noexcept;
 
     void tell(Event::Kind, error_code = {});
-    /// Reports a waiter that nobody answers, once, and the end of that.
-    void report_silence(error_code why);
-    void report_answer();
     void look();
     void look_at(boot_clock::time_point);
     void rearm();
@@ -99,9 +97,8 @@ private:
     bool under_way_ = false, queued_here_ = false, joined_ = false;
     bool sent_ever_ = false, answered_ever_ = false, taken_over_ = false, wait_zero_ = false,
          asked_whole_ = false;
-    bool silence_reported_ = false;
     boot_clock::time_point started_, deadline_, first_sent_, look_, last_request_;
-    std::optional<boot_clock::time_point> unheard_since_;
+    Silence silence_;
     error_code last_error_;
     /// Why an earlier request was refused: the last one may have had no time for an answer.
     struct Refusal {

@@ -7,10 +7,12 @@
 #include <boost/asio/bind_cancellation_slot.hpp>
 
 #include "backend_lock.hpp"
+#include "backoff.hpp"
 #include "complete_on_system.hpp"
 #include "holdfast/spi/forwarding_lease.hpp"
 #include "holdfast/spi/mapped_handler.hpp"
 #include "operator_call.hpp"
+#include "silence.hpp"
 
 namespace holdfast {
 namespace {
@@ -146,7 +148,7 @@ result<OperatorVerb<Seen>> looking(std::string_view name) {
 struct Observation {
     std::string name;
     Seen known;
-    boot_clock::time_point until;
+    boot_clock::time_point started, until;
     bool cancelled = false;
     std::weak_ptr<WatchedNames::Name> watched = {};
 
@@ -181,22 +183,83 @@ private:
     milliseconds next_ = shortest;
 };
 
+/// What an observer does about looks without an answer: the same as an acquisition. Until the
+/// first answer they end it after one request time-out; after that it waits on, and says so.
+class Contact {
+public:
+    Contact(Engine& engine, const Observation& o)
+        : engine_(engine),
+          o_(o),
+          request_timeout_(engine.timing.request(engine.timing.ttl)),
+          retry_(engine.timing.backoff_first, engine.timing.backoff_last, true) {}
+    boot_clock::time_point deadline(boot_clock::time_point sent) const {
+        return sent + request_timeout_;
+    }
+    void answered() {
+        answered_ever_ = true;
+        hurried_ = false;
+        retry_.reset();
+        if (silence_.ends()) tell(Event::Kind::reachable);
+    }
+    /// When to look again; nothing: it ends with that failure.
+    std::optional<boot_clock::time_point> failed(const spi::Failure& failure,
+                                                 boot_clock::time_point sent) {
+        if (failure.why != errc::unavailable && failure.why != errc::no_quorum) return {};
+        const auto now = boot_clock::now();
+        const auto until = answered_ever_ ? o_.until : std::min(o_.until, deadline(o_.started));
+        const auto next = now + retry_.next();
+        if (next >= until) return {};
+        if (silence_.lasts(sent, now, request_timeout_)) tell(Event::Kind::unreachable, &failure);
+        return next;
+    }
+    /// Whether a change that was reported during an unanswered look is looked at without a pause:
+    /// not twice in a row.
+    bool hurries() { return !std::exchange(hurried_, true); }
+
+private:
+    void tell(Event::Kind kind, const spi::Failure* failure = nullptr) {
+        if (!engine_.events->wanted()) return;
+        Event e;
+        e.kind = kind;
+        e.name = o_.name;
+        if (failure != nullptr) e.reason = failure->why, e.text = failure->detail;
+        engine_.events->tell(std::move(e));
+    }
+
+    Engine& engine_;
+    const Observation& o_;
+    const milliseconds request_timeout_;
+    Backoff retry_;
+    Silence silence_;
+    bool answered_ever_ = false, hurried_ = false;
+};
+
 spi::awaitable<spi::Answer<Seen>> observe_until(Engine& engine, std::shared_ptr<Observation> o) {
     // Watched before the first look, so that none of the changes after it is missed.
     const auto watched = engine.watched.watch(engine.backend(), o->name);
     o->watched = watched;
+    Contact contact(engine, *o);
     for (Pauses pauses(engine);;) {
         const auto changes = watched->changes;
-        const auto deadline = boot_clock::now() + engine.timing.request(engine.timing.ttl);
-        auto asking = engine.backend().inspect(o->name, deadline);
+        const auto sent = boot_clock::now();
+        auto asking = engine.backend().inspect(o->name, contact.deadline(sent));
         auto found = co_await std::move(asking);
-        if (!found) co_return found.error();
-        auto seen = leader_of(*found);
-        if (o->is_news(seen)) co_return seen;
-        const auto now = boot_clock::now();
-        if (now >= o->until) co_return spi::Failure(errc::timed_out);
-        const auto next = std::min(after(now, pauses.after(*found)), o->until);
-        while (!o->cancelled && !engine.closed() && watched->changes == changes &&
+        auto next = o->until;
+        bool heeds = true;
+        if (found) {
+            contact.answered();
+            auto seen = leader_of(*found);
+            if (o->is_news(seen)) co_return seen;
+            const auto now = boot_clock::now();
+            if (now >= o->until) co_return spi::Failure(errc::timed_out);
+            next = std::min(after(now, pauses.after(*found)), o->until);
+        } else {
+            const auto again = contact.failed(found.error(), sent);
+            if (!again) co_return found.error();
+            next = *again;
+            heeds = contact.hurries();
+        }
+        while (!o->cancelled && !engine.closed() && (!heeds || watched->changes == changes) &&
                boot_clock::now() < next) {
             auto waiting = watched->gate.wait(engine.executor(), next);
             co_await std::move(waiting);
@@ -224,8 +287,9 @@ void Election::start_leader(State& state, Diagnostics* diagnostics, LeaderHandle
 
 result<Seen> Election::observe(const Seen& known, milliseconds wait, std::stop_token stop) const {
     Engine* const engine = state_->client.engine();
+    const auto now = boot_clock::now();
     const auto o = std::make_shared<Observation>(
-        Observation{std::string(state_->lock->name()), known, after(boot_clock::now(), wait)});
+        Observation{std::string(state_->lock->name()), known, now, after(now, wait)});
     const auto verb = observing(o);
     if (const auto ec = refused(engine, verb)) return ec;
     const auto answer = std::make_shared<OneShot<spi::Answer<Seen>>>();
@@ -238,8 +302,9 @@ result<Seen> Election::observe(const Seen& known, milliseconds wait, std::stop_t
 
 void Election::start_observe(State& state, Seen known, milliseconds wait, LeaderHandler handler) {
     Engine* const engine = state.client.engine();
-    const auto o = std::make_shared<Observation>(Observation{
-        std::string(state.lock->name()), std::move(known), after(boot_clock::now(), wait)});
+    const auto now = boot_clock::now();
+    const auto o = std::make_shared<Observation>(
+        Observation{std::string(state.lock->name()), std::move(known), now, after(now, wait)});
     auto slot = asio::get_associated_cancellation_slot(handler);
     if (slot.is_connected())
         slot.assign([o, e = engine->weak_from_this()](asio::cancellation_type) {

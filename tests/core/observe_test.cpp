@@ -114,3 +114,107 @@ TEST_CASE("observers look at the server that serves from now on", "[election]") 
     notifies->events.load()->moved("10.0.0.1", "10.0.0.2");
     CHECK(next.get()->owner == "one");
 }
+
+TEST_CASE("an observer that has had an answer waits on through an interruption, and says so",
+          "[election]") {
+    test_support::Heard heard;
+    const auto notifies = observed_server(true);
+    std::atomic<bool> away{false}, led{false};
+    notifies->survey = [&]() -> spi::Answer<spi::Survey> {
+        if (away) return spi::Failure(hf::errc::unavailable, "cut off");
+        return led ? led_by("one") : spi::Survey();
+    };
+    const auto client = scripted::open(notifies, "ttl=1h&request_timeout=200ms", 10s, heard.sink());
+    const auto election = client.make_election("e").value();
+    auto next = election.async_observe({}, 1h, asio::use_future);
+    lab::wait_until([&] { return notifies->surveys == 1; }, 10s, "it has looked");
+    away = true;
+    notifies->events.load()->changed("e");
+    lab::wait_until([&] { return !heard.of(hf::Event::Kind::unreachable).empty(); }, 10s,
+                    "the operator is told");
+    CHECK(heard.of(hf::Event::Kind::unreachable).front().name == "e");
+    CHECK(heard.of(hf::Event::Kind::unreachable).front().text == "cut off");
+    led = true;
+    away = false;
+    // Nobody reports a change: it looks again by itself.
+    CHECK(next.get()->owner == "one");
+    lab::wait_until([&] { return !heard.of(hf::Event::Kind::reachable).empty(); }, 10s,
+                    "and that it is over");
+    CHECK(heard.of(hf::Event::Kind::unreachable).size() == 1);
+}
+
+TEST_CASE("an observer retries with pauses that grow, and ends at its own deadline", "[election]") {
+    const auto notifies = observed_server(true);
+    std::atomic<bool> away{false};
+    notifies->survey = [&]() -> spi::Answer<spi::Survey> {
+        // Each time it is asked it reports a change, and never answers.
+        if (away) {
+            notifies->events.load()->changed("e");
+            return spi::Failure(hf::errc::unavailable);
+        }
+        return spi::Survey();
+    };
+    const auto client = scripted::open(notifies, "ttl=1h&request_timeout=200ms");
+    const auto election = client.make_election("e").value();
+    auto next = election.async_observe({}, 2s, asio::use_future);
+    lab::wait_until([&] { return notifies->surveys == 1; }, 10s, "it has looked");
+    away = true;
+    const auto begun = hf::boot_clock::now();
+    notifies->events.load()->changed("e");
+    try {
+        (void)next.get();
+        FAIL("nobody leads");
+    } catch (const boost::system::system_error& e) {
+        CHECK(e.code() == hf::errc::unavailable);
+    }
+    // The last pause would not end in time: it is a second at most.
+    CHECK(hf::boot_clock::now() - begun > 500ms);
+    CHECK(notifies->surveys > 4);
+    CHECK(notifies->surveys < 40);
+}
+
+TEST_CASE("an observer that is never answered ends after one request time-out", "[election]") {
+    auto& trial = test_support::this_trial();
+    const auto notifies = observed_server(true);
+    notifies->survey = [&] { return spi::Failure(hf::errc::unavailable); };
+    const auto client = scripted::open(notifies, "ttl=1h&request_timeout=300ms");
+    const auto election = client.make_election("e").value();
+    const auto begun = hf::boot_clock::now();
+    CHECK(election.observe({}, 1h).error() == hf::errc::unavailable);
+    trial.within(hf::boot_clock::now() - begun, 1s, "the end of the call");
+    CHECK(notifies->surveys >= 2);
+    // What another look would not mend ends it at once.
+    const int before = notifies->surveys;
+    notifies->survey = [&] { return spi::Failure(hf::errc::denied); };
+    CHECK(election.observe({}, 1h).error() == hf::errc::denied);
+    CHECK(notifies->surveys == before + 1);
+}
+
+TEST_CASE("an observer that is not answered can be cancelled, and ends with its client",
+          "[election]") {
+    const auto notifies = observed_server(true);
+    std::atomic<bool> away{false};
+    notifies->survey = [&]() -> spi::Answer<spi::Survey> {
+        if (away) return spi::Failure(hf::errc::unavailable);
+        return spi::Survey();
+    };
+    auto client = scripted::open(notifies, "ttl=1h&request_timeout=200ms");
+    const auto election = client.make_election("e").value();
+    std::stop_source stop;
+    auto cancelled =
+        std::async(std::launch::async, [&] { return election.observe({}, 1h, stop.get_token()); });
+    auto closed = election.async_observe({}, 1h, asio::use_future);
+    lab::wait_until([&] { return notifies->surveys == 2; }, 10s, "both have looked");
+    away = true;
+    notifies->events.load()->changed("e");
+    lab::wait_until([&] { return notifies->surveys > 6; }, 10s, "they look again");
+    stop.request_stop();
+    CHECK(cancelled.get().error() == hf::errc::cancelled);
+    client.close();
+    try {
+        (void)closed.get();
+        FAIL("nobody leads");
+    } catch (const boost::system::system_error& e) {
+        CHECK(e.code() == hf::errc::closed);
+    }
+}

@@ -31,7 +31,7 @@ struct Server {
     std::function<void(spi::Attempt&)> attempt = grants;
     std::function<hf::error_code(const spi::Attempt&)> withdraw;
     std::function<void(spi::Held&)> renew, release;
-    std::function<spi::Survey()> survey;  ///< of any name
+    std::function<spi::Answer<spi::Survey>()> survey;  ///< of any name
     std::atomic<std::chrono::milliseconds> attempt_takes{0ms}, renew_takes{0ms};
     std::atomic<std::chrono::milliseconds> release_takes{0ms};  // the engine's
     /// It does one after the other, and each attempt of the engine's takes so long.
@@ -113,7 +113,7 @@ public:
     spi::awaitable<spi::Answer<spi::Survey>> survey(std::string_view,
                                                     hf::boot_clock::time_point) override {
         ++s_->surveys;
-        co_return s_->survey ? s_->survey() : spi::Survey();
+        co_return s_->survey ? s_->survey() : spi::Answer<spi::Survey>(spi::Survey());
     }
     void watch(std::string_view, bool on) override { s_->watches += on ? 1 : -1; }
     spi::awaitable<void> close() override {

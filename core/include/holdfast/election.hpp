@@ -72,8 +72,11 @@ public:
     /// Waits until the leader is another than `known` (compared by owner), and returns it. With
     /// Capability::watch the server notifies of a change, and a term that ends without a word is
     /// noticed within a ttl; otherwise it polls every 50 ms at first and every second later. It may
-    /// miss a term that was shorter than a request. Errors: timed_out (`wait` has passed),
-    /// cancelled, and those of leader().
+    /// miss a term that was shorter than a request. As with an acquisition, a server that does not
+    /// answer ends the call after one request time-out; once it has answered, the observer waits on
+    /// through interruptions, which are reported by Event::unreachable. Errors: timed_out (`wait`
+    /// has passed), cancelled, and those of leader(); unavailable also if `wait` has passed and the
+    /// last look was not answered.
     [[nodiscard]] result<std::optional<Leader>> observe(const std::optional<Leader>& known,
                                                         milliseconds wait = forever,
                                                         std::stop_token = {}) const;

@@ -22,13 +22,14 @@ struct Event {
         in_doubt,     ///< a request was not answered (`reason`, `text`); Holdfast finds out
         released,     ///< the server answered the release
         warning,      ///< `text` only: about the deployment, or about events that were dropped
-        unreachable,  ///< a waiter has had no answer for a request time-out, and waits on
-        reachable,    ///< a waiter has an answer again after unreachable
+        unreachable,  ///< a waiter or an observer has had no answer for a request time-out, and
+                      ///< waits on
+        reachable,    ///< it has an answer again after unreachable
         moved         ///< other servers serve now: `text` says which, and which before
     };
     Kind kind{};
     std::string name;   ///< of the lock; empty for a move, or a warning about the client
-    std::string owner;  ///< owner id of the acquisition
+    std::string owner;  ///< owner id of the acquisition; empty for an observer
     FencingToken token{};
     milliseconds took{};
     milliseconds left{};
