@@ -109,6 +109,7 @@ def rmdir(conanfile, path):
 
 def modules():
     contents = {"conan": {"ConanFile": ConanFile}, "conan.tools": {},
+                "conan.tools.build": {"check_min_cppstd": lambda conanfile, least: setattr(conanfile, "standard", least)},
                 "conan.tools.cmake": {"CMake": CMake, "CMakeDeps": Generator, "CMakeToolchain": CMakeToolchain, "cmake_layout": lambda _: None},
                 "conan.tools.files": {"copy": copy, "load": lambda _, path: pathlib.Path(path).read_text(encoding="utf-8"),
                                       "rmdir": rmdir},
@@ -130,6 +131,7 @@ def performed(recipe, folder, chosen, shared):
     (folder / "removed").mkdir(parents=True)
     it.layout()
     it.requirements()
+    it.validate()
     it.build_requirements()
     it.export_sources()
     it.generate()
@@ -148,6 +150,8 @@ def of_recipe(recipe, work, chosen, shared):
         yield f"conanfile.py with {', '.join(chosen) or 'no option'}: {error!r} {getattr(error, 'stdout', '') or ''}"
         return
     backends = {b: {PACKAGE_OF.get(m, m) for m in modules} for b, modules in tree.backends().items()}
+    if it.standard != 20:
+        yield "users need C++20, which validate() does not say"
     if it.version != tree.version():
         yield f"the version is {tree.version()}, not {it.version}"
     wanted = {p for b in chosen if b in backends for p in backends[b]} | {"boost", "tomlplusplus"}

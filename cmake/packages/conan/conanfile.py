@@ -4,6 +4,7 @@ import os
 import re
 
 from conan import ConanFile
+from conan.tools.build import check_min_cppstd
 from conan.tools.cmake import CMake, CMakeDeps, CMakeToolchain, cmake_layout
 from conan.tools.files import copy, load, rmdir
 from conan.tools.gnu import PkgConfigDeps
@@ -53,6 +54,9 @@ class Holdfast(ConanFile):
         if self.options.command:
             self.requires("cli11/[>=2.3 <3]", visible=False)
             self.requires("fmt/[>=9 <12]", visible=False)
+
+    def validate(self):
+        check_min_cppstd(self, 20)  # also for its users
 
     def build_requirements(self):
         self.tool_requires("cmake/[>=3.25]")
