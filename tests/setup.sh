@@ -13,7 +13,7 @@ packages_build="g++ cmake ninja-build pkg-config ccache libboost$boost-dev libbo
     libnghttp2-dev libprotobuf-dev protobuf-compiler"
 packages_servers="redis-server redis-tools openssl postgresql-$postgresql pgbouncer mariadb-server-core
     mariadb-client-core stunnel4 libzookeeper-java default-jre-headless etcd-server etcd-client"
-packages_tests="catch2 libboost-context$boost-dev python3 python3-redis clang-format groff-base fish zsh iptables iproute2 systemd
+packages_tests="abigail-tools catch2 libboost-context$boost-dev python3 python3-redis clang-format groff-base fish zsh iptables iproute2 systemd
     python3-kazoo python3-etcd3 libcurator-recipes-java libslf4j-java ecj npm lua5.1 liblua5.1-0-dev
     spin chromium doxygen fonts-dejavu-core python3-yaml python3-prometheus-client
     python3-pip python3-setuptools python3-wheel python3-uvloop"

@@ -1,5 +1,4 @@
 # What the etcd backend is built on; installed for those who link it statically.
-find_package(Boost 1.81 CONFIG QUIET COMPONENTS json)
 find_package(OpenSSL QUIET)
 find_package(PkgConfig QUIET)
 if(PkgConfig_FOUND)

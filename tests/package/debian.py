@@ -13,6 +13,9 @@ import subprocess
 import sys
 import tempfile
 
+import hollow
+import tree
+
 LIBDIR = "lib/of-this-machine"
 
 
@@ -47,11 +50,7 @@ def installed(root, work):
     shutil.rmtree(build, ignore_errors=True)
     subprocess.run(["cmake", "-G", "Ninja", "-S", root, "-B", build, "-DBUILD_SHARED_LIBS=ON", "-DCMAKE_SKIP_RPATH=ON",
                     "-DCMAKE_INSTALL_PREFIX=/usr", f"-DCMAKE_INSTALL_LIBDIR={LIBDIR}"], check=True, stdout=subprocess.DEVNULL)
-    for script in build.rglob("cmake_install.cmake"):
-        for path in map(pathlib.Path, re.findall(rf'"({re.escape(str(build))}/[^"$]+)"', script.read_text(encoding="utf-8"))):
-            if not path.exists() and path.suffix != ".cmake":
-                path.touch()
-    subprocess.run(["cmake", "--install", build], check=True, stdout=subprocess.DEVNULL, env={**os.environ, "DESTDIR": str(target)})
+    hollow.install(build, env={**os.environ, "DESTDIR": str(target)})
     return sorted(p.relative_to(target).as_posix() for p in target.rglob("*") if not p.is_dir())
 
 
@@ -66,14 +65,10 @@ def of_files(packaging, files):
             yield f"{package}: nothing is installed as {pattern}"
 
 
-def version_of(root):
-    return re.search(r"project\(Holdfast VERSION ([\d.]+)", (root / "CMakeLists.txt").read_text(encoding="utf-8"))[1]
-
-
 def of_libraries(packaging, root, files):
     """A package for each library, named by its SONAME; and libholdfast-dev wants each, of its own version."""
     libraries = {m.groups() for m in (re.fullmatch(r".*/(lib[a-z-]+)\.so\.(\d+(?:\.\d+)?)", f) for f in files) if m}
-    minor = ".".join(version_of(root).split(".")[:2])
+    minor = ".".join(tree.version().split(".")[:2])
     wanted = {name + so for name, so in libraries if so == ("1" if name == "libholdfast-c" else minor)}
     have = {p for p in packaging.packages if re.fullmatch(r"libholdfast[a-z-]*[\d.]+", p)}
     yield from (f"control has no package {p}" for p in sorted(wanted - have))
@@ -84,7 +79,7 @@ def of_libraries(packaging, root, files):
 
 
 def of_versions(packaging, root):
-    version = version_of(root)
+    version = tree.version()
     first = packaging.lines("changelog")[0]
     if not re.match(rf"holdfast \({re.escape(version)}-\d+\) ", first):
         yield f"changelog begins with '{first}', and the version is {version}"

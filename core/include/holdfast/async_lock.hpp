@@ -1,6 +1,7 @@
 // A lock that belongs to an executor, as Asio's own objects do: it has a default completion token
 // and completes handlers there.
 #pragma once
+#include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/associated_executor.hpp>
 #include <boost/asio/bind_executor.hpp>
 #include <boost/asio/deferred.hpp>
