@@ -40,7 +40,7 @@ private:
 
 }  // namespace
 
-RedisBackend::RedisBackend(const spi::Settings& s, spi::Context c)
+RedisBackend::RedisBackend(const spi::Settings& s, spi::Context c, std::shared_ptr<Member> member)
     : capabilities_(promises(s)),
       context_(c),
       shared_(std::make_shared<Shared>(s)),
@@ -48,9 +48,11 @@ RedisBackend::RedisBackend(const spi::Settings& s, spi::Context c)
           shared_->target.tls,
           [events = &c.events](std::string text) { events->warn(std::move(text)); })),
       connection_(std::make_shared<Connection>(c.engine, shared_, tls_.get(),
-                                               s.duration("request_timeout"))) {
+                                               s.duration("request_timeout"))),
+      member_(std::move(member)) {
     Scripts::all();
-    shared_->greeting = &usable();
+    shared_->greeting = member_ ? &usable_in_cluster() : &usable();
+    if (member_) shared_->where = member_;
     if (shared_->options.sentinels) {
         Sentinels::Listener listener;
         listener.moved = [this](const std::string& from, const std::string& to) {
@@ -62,12 +64,16 @@ RedisBackend::RedisBackend(const spi::Settings& s, spi::Context c)
                                                  std::move(listener));
         shared_->where = sentinels_;
     }
+    // Of a cluster once, and not by each of its servers.
+    if (member_) return;
     for (const std::string& text : exposures(shared_->target, "rediss"))
         context_.events.warn(text);
 }
 
 error_code RedisBackend::check_name(std::string_view name) const noexcept {
     if (reserved(shared_->options.prefix, name)) return make(Error::reserved_name);
+    if (shared_->options.cluster && in_two_slots(shared_->options.prefix, name))
+        return make(Error::two_slots);
     return {};
 }
 
@@ -135,6 +141,10 @@ awaitable<void> RedisBackend::drive(Operations open) {
         const ScriptCall* const verb = open.front()->wants();
         const auto end = std::stable_partition(
             open.begin(), open.end(), [verb](const Operation* o) { return o->wants() == verb; });
+        if (member_)
+            std::stable_sort(open.begin(), end, [](const Operation* a, const Operation* b) {
+                return a->slot() < b->slot();
+            });
         const std::span<Operation* const> part(open.begin(), end);
         // A second step counts for the connection of the first one only.
         auto task = exchange(part, verb == first ? 0 : link);
@@ -148,7 +158,7 @@ awaitable<void> RedisBackend::drive(Operations open) {
                 continue;
             }
             const ReplyText words = text_of(answer.replies[i], *verb);
-            if (words.error) notice(from_reply(words.text));
+            if (words.error) notice(words.text, part[i]);
             part[i]->answered(answer.replies[i], &boot_clock::now);
             if (part[i]->granted()) granted.push_back(part[i]);
         }
@@ -166,8 +176,6 @@ awaitable<void> RedisBackend::drive(Operations open) {
 
 awaitable<RedisBackend::Answer> RedisBackend::exchange(std::span<Operation* const> all,
                                                        std::uint64_t link) {
-    const ScriptCall& verb = *all.front()->wants();
-    const std::size_t n = all.size();
     auto deadline = all.front()->deadline;
     for (const Operation* o : all)
         deadline = std::max(deadline, o->deadline);
@@ -175,52 +183,95 @@ awaitable<RedisBackend::Answer> RedisBackend::exchange(std::span<Operation* cons
     // First of all: what is asked has the server's time in it, which is known once it is connected.
     if (!connection_->is_ready()) answer.failed = co_await connection_->ready(deadline);
     if (answer.failed) co_return answer;
-    const auto calls_of = [&](std::size_t of_each) {
-        std::vector<Command> calls(n / of_each);
-        for (std::size_t i = 0; i < calls.size(); ++i)
-            write(calls[i], all.subspan(i * of_each, of_each), channel());
-        return calls;
-    };
-    const bool shares = n > 1 && verb.many != nullptr;
-    auto calls = calls_of(shares ? n : 1);
-    const Script* const script = shares ? verb.many : verb.one;
-    auto task = run(calls, script, deadline, link);
+    auto requests = requests_of(all, true);
+    auto task = run(requests, deadline, link);
     answer = co_await std::move(task);
-    if (answer.failed || !shares) co_return answer;
-    Reply whole = std::move(answer.replies.front());
-    if (whole.is(Reply::Type::error) && of_one_key(from_reply(whole.text))) {
-        // The server refuses all because of one.
-        answer = {};
-        if (!connection_->is_ready()) answer.failed = co_await connection_->ready(deadline);
-        if (answer.failed) co_return answer;
-        calls = calls_of(1);
-        auto again = run(calls, verb.one, deadline, link);
-        co_return co_await std::move(again);
+    if (answer.failed) co_return answer;
+    std::vector<Operation*> refused;
+    answer.replies = parts_of(requests, std::move(answer.replies), refused);
+    if (refused.empty()) co_return answer;
+    // The server refuses all because of one.
+    Answer rest;
+    if (!connection_->is_ready()) rest.failed = co_await connection_->ready(deadline);
+    if (!rest.failed) {
+        requests = requests_of(refused, false);
+        auto again = run(requests, deadline, link);
+        rest = co_await std::move(again);
     }
-    if (whole.is(Reply::Type::array) && whole.count == n) {
-        whole.elements.resize(n);
-        answer.replies = std::move(whole.elements);
-    } else {
-        answer.replies.assign(n, whole);
-    }
-    co_return answer;
+    if (rest.failed) co_return rest;
+    std::vector<Operation*> none;
+    auto replies = parts_of(requests, std::move(rest.replies), none);
+    rest.replies = std::move(answer.replies);
+    for (std::size_t i = 0, next = 0; next < refused.size(); ++i)
+        if (all[i] == refused[next]) rest.replies[i] = std::move(replies[next++]);
+    co_return rest;
 }
 
-awaitable<RedisBackend::Answer> RedisBackend::run(std::span<Command> calls, const Script* script,
+std::vector<RedisBackend::Request> RedisBackend::requests_of(std::span<Operation* const> all,
+                                                             bool share) const {
+    const ScriptCall& verb = *all.front()->wants();
+    share = share && verb.many != nullptr;
+    std::vector<Request> requests;
+    for (std::size_t at = 0; at < all.size();) {
+        std::size_t n = 1;
+        const auto fits = [&](const Operation* o) {
+            return o->slot() == all[at]->slot() && !o->asking();
+        };
+        while (share && fits(all[at]) && at + n < all.size() && fits(all[at + n]))
+            ++n;
+        if (all[at]->asking()) requests.emplace_back().command.add("ASKING");
+        Request& r = requests.emplace_back();
+        r.of = all.subspan(at, n);
+        r.script = n > 1 ? verb.many : verb.one;
+        write(r.command, r.of, channel());
+        at += n;
+    }
+    return requests;
+}
+
+std::vector<Reply> RedisBackend::parts_of(std::span<const Request> requests,
+                                          std::vector<Reply> whole,
+                                          std::vector<Operation*>& refused) const {
+    std::vector<Reply> parts;
+    for (std::size_t i = 0; i < requests.size(); ++i) {
+        const std::size_t n = requests[i].of.size();
+        Reply& reply = whole[i];
+        if (n == 1) {
+            parts.push_back(std::move(reply));
+        } else if (n > 1 && reply.is(Reply::Type::array) && reply.count == n) {
+            std::move(reply.elements.begin(), reply.elements.begin() + static_cast<long>(n),
+                      std::back_inserter(parts));
+        } else if (n > 1) {
+            const error_code why =
+                reply.is(Reply::Type::error) ? from_reply(reply.text) : error_code();
+            const bool redirected = member_ && why == make(Error::cluster);
+            if (of_one_key(why) && !redirected)
+                refused.insert(refused.end(), requests[i].of.begin(), requests[i].of.end());
+            parts.insert(parts.end(), n, reply);
+        }
+    }
+    return parts;
+}
+
+awaitable<RedisBackend::Answer> RedisBackend::run(std::span<Request> calls,
                                                   boot_clock::time_point deadline,
                                                   std::uint64_t link) {
     std::string bytes;
-    for (const Command& c : calls)
-        c.encode(bytes);
+    for (const Request& r : calls)
+        r.command.encode(bytes);
     Answer all = co_await connection_->exchange(std::move(bytes), calls.size(), deadline, link);
     std::vector<std::size_t> again;
-    for (std::size_t i = 0; script != nullptr && !all.failed && i < calls.size(); ++i)
-        if (forgotten(all.replies[i])) again.push_back(i);
+    for (std::size_t i = 0; !all.failed && i < calls.size(); ++i) {
+        if (calls[i].script == nullptr || !forgotten(all.replies[i])) continue;
+        const bool asking = i > 0 && calls[i].of.size() == 1 && calls[i].of.front()->asking();
+        if (asking) again.push_back(i - 1);
+        again.push_back(i);
+    }
     if (!again.empty()) {
         bytes.clear();
         for (const std::size_t i : again) {
-            with_text(calls[i], *script);
-            calls[i].encode(bytes);
+            if (calls[i].script != nullptr) with_text(calls[i].command, *calls[i].script);
+            calls[i].command.encode(bytes);
         }
         // What was answered already counts for one connection only.
         Answer rest =
@@ -239,19 +290,33 @@ void RedisBackend::notice(const error_code& why) {
     if (why == make(Error::read_only) && connection_->retire()) demoted();
 }
 
-awaitable<spi::Answer<Reply>> RedisBackend::ask(Command& c, const Script* script,
+void RedisBackend::notice(std::string_view reply, Operation* to) {
+    const error_code why = from_reply(reply);
+    if (!member_) return notice(why);
+    if (why == make(Error::uncovered)) member_->uncovered();
+    const auto redirect = redirect_of(reply);
+    if (!redirect) return;
+    if (!redirect->once)
+        member_->moved(*redirect);
+    else if (to != nullptr)
+        to->ask_at(member_->whole(redirect->to));
+}
+
+awaitable<spi::Answer<Reply>> RedisBackend::ask(const Command& c, const Script* script,
                                                 boot_clock::time_point deadline) {
     if (!connection_->is_ready()) {
         auto unreachable = co_await connection_->ready(deadline);
+        if (unreachable && member_) unreachable = member_->judged(std::move(unreachable));
         if (unreachable) co_return unreachable;
     }
-    const std::span<Command> one(&c, 1);
-    auto task = run(one, script, deadline);
+    Request one{c, script, {}};
+    auto task = run({&one, 1}, deadline);
     Answer answer = co_await std::move(task);
+    if (answer.failed && member_) answer.failed = member_->judged(std::move(answer.failed));
     if (answer.failed) co_return std::move(answer.failed);
     Reply& r = answer.replies.front();
     if (r.is(Reply::Type::error)) {
-        notice(from_reply(r.text));
+        notice(r.text, nullptr);
         co_return spi::Failure(from_reply(r.text), script == nullptr ? std::string(shown(r.text))
                                                                      : shown(r.text, *script));
     }
@@ -263,7 +328,7 @@ awaitable<spi::Failure> RedisBackend::still_usable(boot_clock::time_point deadli
     c.add("HELLO");
     const auto reply = co_await ask(c, nullptr, deadline);
     if (!reply) co_return reply.error().why == errc::unavailable ? reply.error() : spi::Failure();
-    auto failed = usable().answered(0, *reply);
+    auto failed = shared_->greeting->answered(0, *reply);
     notice(failed.why);
     co_return failed;
 }

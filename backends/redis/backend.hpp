@@ -20,10 +20,24 @@ namespace holdfast::redis {
 template <class T>
 using awaitable = asio::awaitable<T>;
 
+/// Of a server in a cluster: where it is, and what hears of its redirections.
+class Member : public Where {
+public:
+    /// MOVED.
+    virtual void moved(const Redirect&) = 0;
+    /// CLUSTERDOWN.
+    virtual void uncovered() = 0;
+    /// As far as is known.
+    virtual bool has(Slot) const = 0;
+    /// With the server's own host where it is empty.
+    virtual spi::Endpoint whole(spi::Endpoint) const = 0;
+};
+
 /// mode=plain, and the default mode with wait=poll.
 class RedisBackend : public spi::Backend {
 public:
-    RedisBackend(const spi::Settings&, spi::Context);
+    /// `member`: the server is one of a cluster; else null.
+    RedisBackend(const spi::Settings&, spi::Context, std::shared_ptr<Member> member = nullptr);
 
     const Capabilities& capabilities() const noexcept override { return capabilities_; }
     std::size_t max_batch(spi::Verb) const noexcept override { return 32; }
@@ -50,25 +64,47 @@ public:
         return shared_->requests.load(std::memory_order_relaxed);
     }
 
+    /// One reply, or its error for the caller.
+    awaitable<spi::Answer<Reply>> ask(const Command& c, const Script* script,
+                                      boot_clock::time_point deadline);
+    /// It is no primary any more: closes all connections, so that what it still says counts no
+    /// more. The next request connects anew.
+    void leave();
+    const ClockOffset& clock() const noexcept { return shared_->clock; }
+    unsigned moves() const noexcept { return shared_->moves(); }
+
 protected:
     using Answer = Connection::Answer;
     using Operations = std::vector<Operation*>;
+    /// A command, and the operations that it is for: none for one that goes before another.
+    struct Request {
+        Command command;
+        const Script* script = nullptr;
+        std::span<Operation* const> of;
+    };
     /// Runs all operations to their ends.
     awaitable<void> drive(Operations);
-    /// Sends one request for all of these, or one for each, together. Returns a reply, or part of
-    /// one, for each. With `link`, by that connection only.
+    /// Sends one request for all of these that may share it, or one for each, together. Those that
+    /// may are adjacent. Returns a reply, or part of one, for each. With `link`, by that connection
+    /// only.
     awaitable<Answer> exchange(std::span<Operation* const>, std::uint64_t link);
-    /// Runs these commands, sent together, on the connection that is ready; one reply for each.
-    /// Sends a script again when the server has forgotten it. `failed` is set when the
-    /// connection broke; an error reply is a reply.
-    awaitable<Answer> run(std::span<Command> calls, const Script* script,
-                          boot_clock::time_point deadline, std::uint64_t link = 0);
-    /// One reply, or its error for the caller.
-    awaitable<spi::Answer<Reply>> ask(Command& c, const Script* script,
-                                      boot_clock::time_point deadline);
+    /// For operations that want the same.
+    std::vector<Request> requests_of(std::span<Operation* const>, bool share) const;
+    /// A reply, or part of one, for each operation, in their order. Adds to `refused` those of a
+    /// request that may be answered to some of them alone.
+    std::vector<Reply> parts_of(std::span<const Request>, std::vector<Reply>,
+                                std::vector<Operation*>& refused) const;
+    /// Runs these, sent together, on the connection that is ready; one reply for each. Sends a
+    /// script again when the server has forgotten it. `failed` is set when the connection broke; an
+    /// error reply is a reply.
+    awaitable<Answer> run(std::span<Request>, boot_clock::time_point deadline,
+                          std::uint64_t link = 0);
     /// Whether this server, which may have changed since the connection was made, is one whose data
     /// is the truth: a replica's may be older.
     awaitable<spi::Failure> still_usable(boot_clock::time_point deadline);
+    /// What these keys have, in their order.
+    awaitable<spi::Answer<std::vector<Reply>>> values_of(const std::vector<std::string>& locks,
+                                                         boot_clock::time_point deadline);
     /// min_replicas_ack: once the server has answered writes on connection `link`, takes back those
     /// that too few replicas have. WAIT covers only writes of its own connection. It waits a tenth
     /// of the ttl, at most a second, during which the connection does nothing else.
@@ -77,6 +113,8 @@ protected:
     /// Reconnects if the error says that the server is a replica: the address may lead to the
     /// primary by now.
     void notice(const error_code&);
+    /// The same for an error reply; follows what a cluster says in it. `to`: what it answers.
+    void notice(std::string_view reply, Operation* to);
     virtual void demoted() {}  ///< the same for other connections
     /// Sentinels: what was granted counts from the moment since which this server is confirmed, or
     /// not at all. `move`: when it was asked.
@@ -94,6 +132,7 @@ protected:
     std::shared_ptr<tls::Context> tls_;  ///< null: no TLS
     std::shared_ptr<Connection> connection_;
     std::shared_ptr<Sentinels> sentinels_;  ///< null: the URL has the server
+    std::shared_ptr<Member> member_;        ///< null: no cluster
 
 private:
     /// Withdraws wherever an abandoned request may still bring a grant.
@@ -104,7 +143,7 @@ private:
 /// wait=queue: a queue of waiters, and grants by message.
 class QueueBackend final : public RedisBackend {
 public:
-    QueueBackend(const spi::Settings&, spi::Context);
+    QueueBackend(const spi::Settings&, spi::Context, std::shared_ptr<Member> member = nullptr);
 
     awaitable<void> attempt(std::span<spi::Attempt* const>) override;
     awaitable<void> withdraw(std::span<spi::Attempt* const>) override;

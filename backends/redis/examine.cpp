@@ -3,6 +3,7 @@
 #include "../resp/errors.hpp"
 #include "../resp/server_facts.hpp"
 #include "backend.hpp"
+#include "cluster/checks.hpp"
 #include "holdfast/spi/common_checks.hpp"
 #include "sentinel/checks.hpp"
 
@@ -35,11 +36,21 @@ const std::vector<spi::Check>& server_checks() {
 }
 [[maybe_unused]] const auto& server_checks_at_load = server_checks();
 
-/// Under Sentinels there are replicas, and with `redis.split` sound they are what is wanted.
-const std::vector<spi::Check>& primary_checks() {
+/// In a cluster there are replicas.
+const std::vector<spi::Check>& member_checks() {
     static const auto all = [] {
         auto checks = server_checks();
         std::erase_if(checks, [](const spi::Check& c) { return c.id == "redis.replicas"; });
+        return checks;
+    }();
+    return all;
+}
+[[maybe_unused]] const auto& member_checks_at_load = member_checks();
+
+/// Under Sentinels, too, and with `redis.split` sound they are what is wanted.
+const std::vector<spi::Check>& primary_checks() {
+    static const auto all = [] {
+        auto checks = member_checks();
         checks.insert(checks.end(), split_checks().begin(), split_checks().end());
         return checks;
     }();
@@ -74,24 +85,33 @@ std::vector<spi::Check> all_sentinel_checks() {
     return all;
 }
 
+std::vector<spi::Check> all_cluster_checks() {
+    auto all = member_checks();
+    for (const auto* more : {&node_checks(), &cluster_checks()})
+        all.insert(all.end(), more->begin(), more->end());
+    return all;
+}
+
 awaitable<spi::Answer<Examination>> RedisBackend::examine(boot_clock::time_point deadline) {
     const auto unreachable = co_await connection_->ready(deadline);
     if (unreachable.why == make(Error::read_only))
         co_return of_a_replica(shared_->target.display, capabilities_);
     if (unreachable) co_return unreachable;
     Keys keys;
-    keys.assign(shared_->options.prefix, unused_name());
+    do
+        keys.assign(shared_->options.prefix, unused_name());
+    while (member_ && !member_->has(slot_of(keys.lock)));
     Touched touched{std::move(keys.lock), {}, {}};
     if (!shared_->options.plain) touched.sibling = std::move(keys.queue);
     if (shared_->options.queue && !shared_->options.plain) touched.channel = "hf:c:doctor";
     const auto asked = questions(touched);
-    std::vector<Command> calls(asked.size());
+    std::vector<Request> calls(asked.size());
     for (std::size_t i = 0; i < calls.size(); ++i)
         for (const std::string& word : asked[i])
-            calls[i].add(word);
+            calls[i].command.add(word);
     const auto before = std::chrono::system_clock::now();
     const auto sent = boot_clock::now();
-    auto asking = run(calls, nullptr, deadline);
+    auto asking = run(calls, deadline);
     const Answer answer = co_await std::move(asking);
     if (answer.failed) co_return answer.failed;
     spi::Facts facts;
@@ -105,24 +125,27 @@ awaitable<spi::Answer<Examination>> RedisBackend::examine(boot_clock::time_point
         notice(from_reply(info.text));
         co_return spi::Failure(from_reply(info.text), std::string(shown(info.text)));
     }
-    if (facts.text("cluster_enabled") == "1")
-        co_return spi::Failure(make(Error::cluster), "this is a Redis Cluster");
+    if (!member_ && facts.text("cluster_enabled") == "1")
+        co_return spi::Failure(make(Error::cluster), "write redis+cluster://HOST,HOST,HOST");
     if (const auto version = facts.text("redis_version"); !version.empty() && too_old(version))
         co_return spi::Failure(make(Error::too_old), "the server is Redis " + std::string(version));
     Examination found;
     facts.where = shared_->target.display;
-    spi::judge(sentinels_ ? primary_checks() : server_checks(), facts, found.findings);
+    spi::judge(sentinels_ ? primary_checks()
+               : member_  ? member_checks()
+                          : server_checks(),
+               facts, found.findings);
     found.capabilities = capabilities_;
     const bool durable = keeps_each_write(facts);
     found.capabilities.set(Capability::survives_server_crash,
-                           durable && !shared_->options.plain && !sentinels_);
+                           durable && !shared_->options.plain && !sentinels_ && !member_);
     if (sentinels_) {
         auto looking = examine_set(context_.engine, *shared_, *sentinels_, tls_.get(), facts,
                                    deadline, found.findings);
         co_await std::move(looking);
         co_return found;
     }
-    if (durable &&
+    if (durable && !member_ &&
         spi::all_sound(found.findings, {"redis.role", "redis.replicas", "redis.eviction"}))
         found.capabilities.safety = SafetyClass::b;
     co_return found;

@@ -15,7 +15,8 @@ constexpr milliseconds subscribe_time{250};
 
 }  // namespace
 
-QueueBackend::QueueBackend(const spi::Settings& s, spi::Context c) : RedisBackend(s, c) {
+QueueBackend::QueueBackend(const spi::Settings& s, spi::Context c, std::shared_ptr<Member> member)
+    : RedisBackend(s, c, std::move(member)) {
     Subscriber::Listener listener;
     listener.message = [this](std::string_view payload) { on_message(payload); };
     listener.again = [this] { on_gap(); };

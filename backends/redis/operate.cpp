@@ -144,6 +144,31 @@ awaitable<spi::Answer<spi::Survey>> RedisBackend::survey(std::string_view name,
     co_return out;
 }
 
+awaitable<spi::Answer<std::vector<Reply>>> RedisBackend::values_of(
+    const std::vector<std::string>& locks, boot_clock::time_point deadline) {
+    if (!member_) {
+        Command c;
+        c.add("MGET");
+        for (const std::string& lock : locks)
+            c.add(lock);
+        auto asking = ask(c, nullptr, deadline);
+        auto values = co_await std::move(asking);
+        if (!values) co_return values.error();
+        if (!values->is(Reply::Type::array) || values->count != locks.size())
+            co_return make(Error::protocol);
+        values->elements.resize(locks.size());
+        co_return std::move(values->elements);
+    }
+    // A command has one slot in a cluster. A name that has moved meanwhile is listed elsewhere.
+    std::vector<Request> calls(locks.size());
+    for (std::size_t i = 0; i < locks.size(); ++i)
+        calls[i].command.add("GET").add(locks[i]);
+    auto asking = run(calls, deadline);
+    Answer answer = co_await std::move(asking);
+    if (answer.failed) co_return member_->judged(std::move(answer.failed));
+    co_return std::move(answer.replies);
+}
+
 awaitable<spi::Answer<std::vector<std::string>>> RedisBackend::list(
     std::string_view prefix, std::size_t limit, boot_clock::time_point deadline) {
     const bool plain = shared_->options.plain;
@@ -174,16 +199,11 @@ awaitable<spi::Answer<std::vector<std::string>>> RedisBackend::list(
             }
         }
         if (locks.empty()) continue;
-        c.clear();
-        c.add("MGET");
-        for (const std::string& lock : locks)
-            c.add(lock);
-        const auto values = co_await ask(c, nullptr, deadline);
+        auto reading = values_of(locks, deadline);
+        const auto values = co_await std::move(reading);
         if (!values) co_return values.error();
-        if (!values->is(Reply::Type::array) || values->count != locks.size())
-            co_return make(Error::protocol);
         for (std::size_t i = 0; i < locks.size(); ++i) {
-            const Reply& value = values->elements[i];
+            const Reply& value = (*values)[i];
             if (!value.is_text()) continue;
             // In plain mode only the value distinguishes a lock from any other text.
             std::string_view owner = value.text;

@@ -3,6 +3,7 @@
 #include "../tls/options.hpp"
 #include "holdfast/spi/identity.hpp"
 #include "holdfast/spi/net/endpoint.hpp"
+#include "protocol/keys.hpp"
 
 namespace holdfast::redis {
 namespace {
@@ -43,13 +44,18 @@ Options::Options(const spi::Settings& s)
       plain(s.text("mode") == "plain"),
       queue(!plain && s.text("wait") != "poll"),
       replicas(s.integer("min_replicas_ack")),
-      confirm_handover(of_sentinels(s.scheme) ||
+      confirm_handover(of_sentinels(s.scheme) || of_cluster(s.scheme) ||
                        (s.given("handover") && s.text("handover") == "confirmed")),
       sentinels(of_sentinels(s.scheme)),
-      confirm(sentinels && s.flag("confirm")) {}
+      confirm(sentinels && s.flag("confirm")),
+      cluster(of_cluster(s.scheme)) {}
 
 bool of_sentinels(std::string_view scheme) noexcept {
     return scheme.ends_with("+sentinel");
+}
+
+bool of_cluster(std::string_view scheme) noexcept {
+    return scheme.ends_with("+cluster");
 }
 
 std::optional<PrimaryName> primary_of(std::string_view path) {
@@ -174,21 +180,35 @@ const std::vector<spi::OptionSpec>& sentinel_option_table() {
 }
 [[maybe_unused]] const auto& sentinel_option_table_at_load = sentinel_option_table();
 
+const std::vector<spi::OptionSpec>& cluster_option_table() {
+    static const auto table = with_options({});
+    return table;
+}
+[[maybe_unused]] const auto& cluster_option_table_at_load = cluster_option_table();
+
 void check(const spi::Settings& s, Diagnostics& d) {
-    const bool sentinels = of_sentinels(s.scheme);
+    const bool sentinels = of_sentinels(s.scheme), cluster = of_cluster(s.scheme);
     if (sentinels) check_sentinels(s, d);
-    if (!sentinels && !resp::database_of(s.path))
+    if (cluster && in_two_slots(s.text("namespace"), "name"))
+        d.add(s.display(),
+              "The namespace has a \"}\" without a {tag} before it, so the keys of a "
+              "name would be in two slots.",
+              "Write for example namespace={billing}: (one slot for all names), or leave the "
+              "braces out.");
+    if (!sentinels && !cluster && !resp::database_of(s.path))
         d.add(s.display(), "The path must be the number of a database.",
               "Write for example redis://host:6379/2, or leave the path out for database 0.");
     if (s.text("mode") == "plain" && s.given("wait") && s.text("wait") == "queue")
         d.add(s.display(), "wait=queue does not go with mode=plain, which has no queue.",
               "Leave out mode=plain, or leave out wait.");
-    if (!sentinels && s.given("handover") &&
+    if (!sentinels && !cluster && s.given("handover") &&
         (s.text("mode") == "plain" || s.text("wait") == "poll"))
         d.add(s.display(), "handover has no effect without a queue.",
               "Leave it out, or leave out mode=plain and wait=poll.");
     if (sentinels)
         tls::check(s, "redis+sentinel", "rediss+sentinel", d);
+    else if (cluster)
+        tls::check(s, "redis+cluster", "rediss+cluster", d);
     else
         tls::check(s, "redis", "rediss", d);
     resp::check_client_name(s, d);
@@ -207,6 +227,13 @@ std::string identity(const spi::Settings& s) {
             .part("database", std::to_string(primary.database))
             .text();
     }
+    // Any servers of a cluster lead to all of it, so lists that differ may be one.
+    if (of_cluster(s.scheme))
+        return spi::IdentityText()
+            .part("backend", "redis")
+            .open("cluster", spi::IdentityText().hosts(s.hosts).text())
+            .part("database", "0")
+            .text();
     // Modes and ways to wait share the keys of a name, and users the keys of a database.
     return spi::IdentityText()
         .hosts(s.hosts)

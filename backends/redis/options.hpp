@@ -19,12 +19,15 @@ struct Options {
     bool confirm_handover = false;  ///< handover=confirmed
     bool sentinels = false;         ///< the URL has Sentinels, not the server
     bool confirm = false;           ///< and what they do not confirm does not count
+    bool cluster = false;           ///< the URL has servers of a cluster
 
     explicit Options(const spi::Settings&);
 };
 
 /// "redis+sentinel" or "rediss+sentinel".
 bool of_sentinels(std::string_view scheme) noexcept;
+/// "redis+cluster" or "rediss+cluster".
+bool of_cluster(std::string_view scheme) noexcept;
 
 /// What the path of a URL with Sentinels says: /NAME or /NAME/DATABASE.
 struct PrimaryName {
@@ -39,11 +42,13 @@ resp::Target sentinel_target(const spi::Settings&, const spi::Endpoint&);
 const std::vector<spi::OptionSpec>& option_table();
 /// Without handover, which is `confirmed`: a message of a former primary would be a grant.
 const std::vector<spi::OptionSpec>& sentinel_option_table();
+const std::vector<spi::OptionSpec>& cluster_option_table();
 void check(const spi::Settings&, Diagnostics&);
 std::string identity(const spi::Settings&);
 Capabilities promises(const spi::Settings&);
 /// All checks of examine().
 std::vector<spi::Check> all_checks();
 std::vector<spi::Check> all_sentinel_checks();
+std::vector<spi::Check> all_cluster_checks();
 
 }  // namespace holdfast::redis

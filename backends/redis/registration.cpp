@@ -1,5 +1,6 @@
 // Registers the backend; its build forces this object file into every program that links it.
 #include "backend.hpp"
+#include "cluster/backend.hpp"
 #include "holdfast/spi/register_backend.hpp"
 
 namespace holdfast::redis {
@@ -48,6 +49,22 @@ spi::Descriptor describe_sentinels() {
     return d;
 }
 
+/// Servers that share the names.
+spi::Descriptor describe_cluster() {
+    spi::Descriptor d = describe();
+    d.name = "redis-cluster";
+    d.schemes = {"redis+cluster", "rediss+cluster"};
+    d.summary = "Redis Cluster: as redis, at the server that has the slot of the name";
+    d.example = "redis+cluster://127.0.0.1,127.0.0.2,127.0.0.3";
+    d.options = cluster_option_table();
+    d.checks = all_cluster_checks();
+    d.hosts = spi::Descriptor::Hosts::many;
+    d.path = spi::Descriptor::Path::none;
+    d.path_meaning.clear();
+    d.make = spi::make_backend<ClusterBackend>;
+    return d;
+}
+
 }  // namespace
 }  // namespace holdfast::redis
 
@@ -55,4 +72,5 @@ HOLDFAST_REGISTER_BACKEND(redis, holdfast::redis::describe())
 
 namespace {
 const holdfast::spi::Registration by_sentinels(holdfast::redis::describe_sentinels());
-}
+const holdfast::spi::Registration of_a_cluster(holdfast::redis::describe_cluster());
+}  // namespace

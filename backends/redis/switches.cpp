@@ -29,6 +29,12 @@ awaitable<void> RedisBackend::count(const Operations& granted, unsigned move) {
     }
 }
 
+void RedisBackend::leave() {
+    shared_->moved();
+    connection_->leave();
+    elsewhere();
+}
+
 void RedisBackend::moved(const std::string& from, const std::string& to) {
     connection_->leave();
     elsewhere();

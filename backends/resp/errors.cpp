@@ -27,7 +27,7 @@ constexpr Meaning meanings[] = {
      "the server takes no writes, since it cannot save its data: its log and its disk say why",
      Meaning::said},
     {Error::wrong_type, errc::kind_mismatch, "the key exists as something other than a lock"},
-    {Error::cluster, errc::not_supported, "this is a Redis Cluster, which is not supported"},
+    {Error::cluster, errc::not_supported, "this server is part of a Redis Cluster"},
     {Error::not_replicated, errc::unavailable,
      "too few replicas have confirmed it: see min_replicas_ack and the server's replicas",
      Meaning::said},
@@ -45,12 +45,19 @@ constexpr Meaning meanings[] = {
      "the server has switched a command off, or renamed it (rename-command); `holdfast doctor` "
      "names it"},
     {Error::no_primary, errc::unavailable,
-     "the primary cannot be used: it may have failed, and the Sentinels choose another one",
-     Meaning::said},
+     "the primary cannot be used: it may have failed, and another one takes over", Meaning::said},
     {Error::no_sentinel, errc::unavailable, "no Sentinel answered"},
     {Error::unknown_primary, errc::bad_config, "the Sentinels watch no primary of this name"},
     {Error::unconfirmed, errc::unavailable,
      "no majority of the Sentinels has confirmed the primary in time", Meaning::said},
+    {Error::moving, errc::unavailable,
+     "the cluster moves this name's slot to another server, and serves it again after that",
+     Meaning::said},
+    {Error::uncovered, errc::unavailable,
+     "no server of the cluster has this name's slot: `holdfast doctor` says more", Meaning::said},
+    {Error::no_cluster, errc::not_supported, "this server is not part of a Redis Cluster"},
+    {Error::two_slots, errc::bad_name,
+     "in a Redis Cluster a name with a \"}\" needs a {tag} before it, that is not empty"},
 };
 
 struct Prefix {
@@ -63,8 +70,8 @@ constexpr Prefix prefixes[] = {
     {"LOADING", Error::busy},
     {"BUSY", Error::busy},
     {"MASTERDOWN", Error::busy},
-    {"TRYAGAIN", Error::busy},
-    {"CLUSTERDOWN", Error::busy},
+    {"TRYAGAIN", Error::moving},
+    {"CLUSTERDOWN", Error::uncovered},
     {"ERR max number of clients", Error::busy},
     {"READONLY", Error::read_only},
     {"OOM", Error::no_memory},
@@ -169,7 +176,8 @@ bool of_one_key(const error_code& ec) noexcept {
 
 bool for_now(const error_code& ec) noexcept {
     return ec == make(Error::busy) || ec == make(Error::read_only) || ec == make(Error::no_write) ||
-           ec == make(Error::no_memory) || ec == make(Error::few_replicas);
+           ec == make(Error::no_memory) || ec == make(Error::few_replicas) ||
+           ec == make(Error::moving) || ec == make(Error::uncovered);
 }
 
 bool waits_out(const error_code& ec) noexcept {
@@ -186,6 +194,8 @@ bool nothing_done(const error_code& ec) noexcept {
         case Error::no_memory:
         case Error::few_replicas:
         case Error::cluster:
+        case Error::moving:
+        case Error::uncovered:
         case Error::wrong_type:
         case Error::no_script:
             return true;

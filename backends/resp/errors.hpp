@@ -21,7 +21,7 @@ enum class Error {
     read_only,        ///< READONLY: a replica
     no_write,         ///< MISCONF: the server refuses writes
     wrong_type,       ///< the key has another type
-    cluster,          ///< MOVED, ASK: a Redis Cluster
+    cluster,          ///< MOVED, ASK, CROSSSLOT: a server of a Redis Cluster
     not_replicated,   ///< fewer replicas than required confirmed it in time
     no_script,        ///< NOSCRIPT; handled, never shown
     too_old,          ///< older than Redis 6.2
@@ -33,7 +33,11 @@ enum class Error {
     no_primary,       ///< the Sentinels answer, the primary that they name does not (yet)
     no_sentinel,      ///< no Sentinel answers
     unknown_primary,  ///< the Sentinels watch nothing of this name
-    unconfirmed       ///< no majority of the Sentinels has confirmed the primary in time
+    unconfirmed,      ///< no majority of the Sentinels has confirmed the primary in time
+    moving,           ///< TRYAGAIN: the slot is on its way to another server of the cluster
+    uncovered,        ///< CLUSTERDOWN, or no server has the slot
+    no_cluster,       ///< a server outside of a cluster
+    two_slots         ///< a name whose keys a cluster would keep apart
 };
 
 const boost::system::error_category& category() noexcept;

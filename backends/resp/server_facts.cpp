@@ -17,6 +17,7 @@ std::string_view value_of(const Reply& list, std::string_view name) noexcept {
 /// Keeps nothing, so that one serves all connections.
 class Usable final : public Greeting {
 public:
+    explicit Usable(bool in_cluster) : in_cluster_(in_cluster) {}
     unsigned ask(const Target& target, std::string& out) override {
         Command c;
         c.add("HELLO");
@@ -27,20 +28,29 @@ public:
     }
     spi::Failure answered(unsigned, const Reply& r) override {
         if (!r.is(Reply::Type::array)) return {};
-        if (value_of(r, "mode") == "cluster")
+        const bool cluster = value_of(r, "mode") == "cluster";
+        if (cluster && !in_cluster_)
             return {make(Error::cluster),
-                    "this is a Redis Cluster; give the URL of a single server"};
+                    "this server is part of a Redis Cluster; write redis+cluster://HOST,HOST,HOST"};
         if (value_of(r, "mode") == "sentinel")
             return {make(Error::refused_command),
                     "this is a Sentinel; write redis+sentinel://HOST,HOST,HOST/NAME"};
         const auto version = value_of(r, "version");
-        if (value_of(r, "role") == "replica")
+        if (in_cluster_ && value_of(r, "mode") == "standalone")
+            return {make(Error::no_cluster),
+                    "this server is not part of a Redis Cluster (cluster-enabled no); write "
+                    "redis://HOST"};
+        // One of a cluster leads to its primary by itself.
+        if (value_of(r, "role") == "replica" && !in_cluster_)
             return {make(Error::read_only),
                     "READONLY: this server is a replica; give the URL of its primary"};
         if (value_of(r, "server") == "redis" && !version.empty() && too_old(version))
             return {make(Error::too_old), "the server is Redis " + std::string(version)};
         return {};
     }
+
+private:
+    const bool in_cluster_;
 };
 
 }  // namespace
@@ -63,9 +73,15 @@ bool too_old(std::string_view version) noexcept {
 }
 
 Greeting& usable() noexcept {
-    static Usable one;
+    static Usable one(false);
     return one;
 }
 [[maybe_unused]] const auto& usable_at_load = usable();
+
+Greeting& usable_in_cluster() noexcept {
+    static Usable one(true);
+    return one;
+}
+[[maybe_unused]] const auto& usable_in_cluster_at_load = usable_in_cluster();
 
 }  // namespace holdfast::resp

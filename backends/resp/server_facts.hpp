@@ -18,5 +18,7 @@ bool too_old(std::string_view version) noexcept;
 /// Refuses a Redis Cluster, a replica and too old a server, according to HELLO, which every user
 /// may send. Accepts one that does not know HELLO, such as a proxy. Thread-safe.
 Greeting& usable() noexcept;
+/// The same for a server of a cluster: refuses one that is none.
+Greeting& usable_in_cluster() noexcept;
 
 }  // namespace holdfast::resp

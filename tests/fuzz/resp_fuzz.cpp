@@ -1,5 +1,6 @@
-// Fuzzes the reader of the Redis protocol. Build with clang++ -fsanitize=fuzzer,address and link
-// backends/resp/codec.cpp and hiredis; the first byte chooses how the rest is cut into
+// Fuzzes the reader of the Redis protocol, and what a cluster says in it. Build with clang++
+// -fsanitize=fuzzer,address and link backends/resp/codec.cpp, backends/redis/cluster/slots.cpp and
+// hiredis; the first byte chooses how the rest is cut into
 // pieces.
 #include <algorithm>
 #include <cstddef>
@@ -7,7 +8,28 @@
 #include <cstdlib>
 #include <string_view>
 
+#include "cluster/slots.hpp"
 #include "codec.hpp"
+
+namespace {
+
+/// As CLUSTER SLOTS, CLUSTER NODES and a redirection.
+void read_slots(const holdfast::resp::Reply& reply) {
+    using namespace holdfast::redis;
+    if (reply.is_text() || reply.is(holdfast::resp::Reply::Type::error)) {
+        (void)epochs_of(reply.text);
+        (void)moving_slots_of(reply.text);
+        if (const auto to = redirect_of(reply.text); to && to->slot >= slot_count) std::abort();
+    }
+    const auto ranges = ranges_of(reply, "asked");
+    if (!ranges) return;
+    const ClusterView view{*ranges, {}};
+    const auto table = merged({&view, 1});
+    for (const auto owner : table.owner)
+        if (owner != SlotTable::none && owner >= table.primaries.size()) std::abort();
+}
+
+}  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     if (size == 0) return 0;
@@ -27,6 +49,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
             }
             if (next == holdfast::resp::Codec::Next::more) break;
             if (codec.reply().items().size() != codec.reply().count) std::abort();
+            read_slots(codec.reply());
         }
     }
     return 0;

@@ -56,7 +56,7 @@ Acquire::Acquire(Shared& s, const Keys& k, Attempt& a)
     : Operation(s, k,
                 first_of(s, needs_units(a) ? &ScriptCalls::enter_units : &ScriptCalls::enter,
                          plain_first(a)),
-                a.ttl, a.deadline),
+                a.ttl, a.deadline, find_state(a.place)),
       attempt_(a) {}
 
 bool Acquire::queues() const noexcept {

@@ -1,5 +1,7 @@
 #include "keys.hpp"
 
+#include "../cluster/slots.hpp"
+
 namespace holdfast::redis {
 
 void Keys::assign(std::string_view prefix, std::string_view name, bool all) {
@@ -10,6 +12,12 @@ void Keys::assign(std::string_view prefix, std::string_view name, bool all) {
     sibling(queue, lock, 'q');
     sibling(waiters, lock, 'w');
     sibling(tombs, lock, 'x');
+}
+
+bool in_two_slots(std::string_view prefix, std::string_view name) {
+    Keys keys;
+    keys.assign(prefix, name);
+    return slot_of(keys.lock) != slot_of(keys.state);
 }
 
 void Keys::add_to(Command& c) const {

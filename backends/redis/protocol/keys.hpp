@@ -25,6 +25,10 @@ struct Keys {
     void add_all_to(Command&, std::string& parts) const;
 };
 
+/// A Redis Cluster keeps the keys of this name apart: it has a "}" and no {tag} before it, or an
+/// empty one.
+bool in_two_slots(std::string_view prefix, std::string_view name);
+
 /// The lock key of a state key; nullopt for other keys.
 std::optional<std::string_view> lock_of_state(std::string_view key) noexcept;
 

@@ -21,7 +21,7 @@ const ScriptCall& leaving(const Shared& s, const Item& of) {
 }  // namespace
 
 Leave::Leave(Shared& s, const Keys& k, const Held& h, boot_clock::time_point now)
-    : Operation(s, k, leaving(s, h), h.ttl, h.deadline),
+    : Operation(s, k, leaving(s, h), h.ttl, h.deadline, find_state(h.place)),
       owner_(h.owner),
       place_(find_state(h.place)),
       token_(h.token),
@@ -31,7 +31,7 @@ Leave::Leave(Shared& s, const Keys& k, const Held& h, boot_clock::time_point now
       find_out_(true) {}
 
 Leave::Leave(Shared& s, const Keys& k, const Attempt& a, boot_clock::time_point now)
-    : Operation(s, k, leaving(s, a), a.ttl, a.deadline),
+    : Operation(s, k, leaving(s, a), a.ttl, a.deadline, find_state(a.place)),
       owner_(a.owner),
       place_(find_state(a.place)),
       now_(now),
@@ -41,7 +41,7 @@ Leave::Leave(Shared& s, const Keys& k, const Attempt& a, boot_clock::time_point 
 Leave::Leave(Shared& s, const Keys& k, std::string_view owner, boot_clock::time_point until,
              std::int64_t ghost)
     : Operation(s, k, first_of(s, &ScriptCalls::leave_units, &ScriptCalls::plain_release), {},
-                until),
+                until, nullptr),
       owner_(owner),
       place_(nullptr),
       ghost_(ghost),

@@ -29,8 +29,19 @@ const ScriptCalls& ScriptCalls::all() {
 }
 
 Operation::Operation(Shared& s, const Keys& k, const ScriptCall& first, milliseconds t,
-                     boot_clock::time_point until)
-    : ttl(t), deadline(until), shared_(s), keys_(k), call_(&first) {}
+                     boot_clock::time_point until, OwnerState* place)
+    : ttl(t),
+      deadline(until),
+      shared_(s),
+      keys_(k),
+      call_(&first),
+      asked_for_(place),
+      slot_(s.options.cluster ? slot_of(k.lock) : Slot{0}),
+      asking_(place != nullptr && std::exchange(place->ask_at, std::nullopt)) {}
+
+void Operation::ask_at(spi::Endpoint where) noexcept {
+    if (asked_for_ != nullptr) asked_for_->ask_at = std::move(where);
+}
 
 void Operation::add_keys(Command& c) {
     if (call_->keys == 6) return keys_.add_all_to(c, parts_);
@@ -79,7 +90,7 @@ Renew::Renew(Shared& s, const Keys& k, Held& h)
     : Operation(s, k,
                 first_of(s, h.units.exclusive() ? &ScriptCalls::renew : &ScriptCalls::renew_units,
                          &ScriptCalls::plain_renew),
-                h.ttl, h.deadline),
+                h.ttl, h.deadline, find_state(h.place)),
       held_(h) {
     h.renewal = Held::Renewal::unknown;
     h.renewal_error = {};

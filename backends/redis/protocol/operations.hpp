@@ -5,6 +5,7 @@
 #include <array>
 #include <span>
 
+#include "../cluster/slots.hpp"
 #include "../shared.hpp"
 #include "holdfast/spi/backend.hpp"
 #include "keys.hpp"
@@ -50,12 +51,20 @@ public:
     /// What was granted counts from then on, if it was asked later.
     virtual void counts_from(boot_clock::time_point) noexcept {}
 
+    /// In a cluster; otherwise all have one.
+    Slot slot() const noexcept { return slot_; }
+    /// Another server than that of its slot runs it, which has been told to by ASKING.
+    bool asking() const noexcept { return asking_; }
+    /// The next operation of this acquisition goes there, asking.
+    void ask_at(spi::Endpoint) noexcept;
+
     const milliseconds ttl;
     const boot_clock::time_point deadline;
 
 protected:
+    /// `place`: of the acquisition; may be null.
     Operation(Shared&, const Keys&, const ScriptCall& first, milliseconds ttl,
-              boot_clock::time_point deadline);
+              boot_clock::time_point deadline, OwnerState* place);
     /// The server said that the request came too late by its clock, which is known now, and that
     /// nothing was done: once more, with a deadline that is right.
     void late(std::string_view server_ms, const ScriptCall* again, Now);
@@ -69,6 +78,9 @@ protected:
 
 private:
     friend void write(Command&, std::span<Operation* const>, std::string_view channel);
+    OwnerState* const asked_for_;
+    const Slot slot_;
+    const bool asking_;
     bool repeated_ = false;
     const Script* script_ = nullptr;  // of the last request
     std::string parts_;               // a key, where it is asked for

@@ -23,6 +23,8 @@ struct OwnerState {
     bool units = false;  ///< asks with its units, since a mutex's short request does not do
     std::optional<boot_clock::time_point> arrived;  ///< polling: when it first asked with units
     PollMark mark;
+    /// Where the server of its slot sends the next request, in a cluster (ASK).
+    std::optional<spi::Endpoint> ask_at;
     boot_clock::time_point closed_until;  ///< min_hold of the grant
 
     struct Handed {

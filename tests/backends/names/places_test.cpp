@@ -93,6 +93,7 @@ TEST_CASE("one lock that is written in two ways has one place", "[places]") {
         {"redis://h:7000/2", "rediss://user:secret@h:7000/2?mode=plain"},
         {"redis://[::1]", "redis://[0:0:0:0:0:0:0:1]"},
         {"redis+sentinel://a,b,c/m", "rediss+sentinel://me:x@c:26379,B,a/m/0?confirm=no"},
+        {"redis+cluster://a,b", "rediss+cluster://me:x@b:6379,A?mode=plain"},
         {"redlock://a,b,c", "redlocks://c,b,a/0?fencing=off"},
         {"redlock://a,b,c?node_set=main", "redlock://c,a,b?node_set=main"},
         {"postgresql://me@h/app", "postgres://me@h:5432/app?sslmode=disable"},
@@ -147,6 +148,8 @@ TEST_CASE("what may be two locks has two places, and what may be one is refused 
     // A server that one of the sets may have.
     both(set, redis, true);
     both(set, redis + "/1", false);
+    const std::string cluster = "redis+cluster://127.0.0.1:1,127.0.0.1:2";
+    both(cluster, "redis+cluster://127.0.0.1:1", true);
     both("postgresql://me@" + postgres + "?schema=one",
          "postgresql://me@" + postgres + "?schema=two", false);
     both("postgresql://me@" + postgres + "?schema=public", "postgresql://me@" + postgres, true);

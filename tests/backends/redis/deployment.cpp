@@ -1,8 +1,10 @@
-// One Redis server that syncs each write, by itself or found by Sentinels, and its faults.
+// One Redis server that syncs each write, by itself or found by Sentinels, and three of a cluster,
+// with their faults.
 #include "deployment.hpp"
 
 #include <fmt/format.h>
 
+#include <holdfast/lab/redis_cluster.hpp>
 #include <holdfast/lab/redis_server.hpp>
 #include <holdfast/lab/redis_set.hpp>
 
@@ -100,6 +102,47 @@ private:
     mutable lab::RedisSet set_;
 };
 
+/// The links lead to the first answers only: a client then goes to the servers themselves. As
+/// above, no replica takes over.
+class Cluster final : public Deployment {
+public:
+    Cluster() : cluster_(lab::RedisCluster::start(options())) {}
+    static lab::RedisClusterOptions options() {
+        lab::RedisClusterOptions o;
+        o.server = Redis::options();
+        o.node_timeout = std::chrono::minutes(10);
+        return o;
+    }
+    std::string words() const override {
+        return fmt::format("{}, three primaries of a cluster", Redis::words_of(cluster_.server(0)));
+    }
+    std::vector<std::uint16_t> ports() const override {
+        std::vector<std::uint16_t> out;
+        for (std::size_t i = 0; i < cluster_.size(); ++i)
+            out.push_back(cluster_.server(i).port());
+        return out;
+    }
+    std::string url(const std::vector<std::uint16_t>& ports) const override {
+        return fmt::format("redis+cluster://{}?ttl=3s&request_timeout=1s", hosts(ports));
+    }
+    std::vector<ServerFault> faults() override {
+        std::vector<ServerFault> out;
+        for (std::size_t i = 0; i < cluster_.size(); ++i)
+            for (auto& fault : process_faults(cluster_.server(i)))
+                out.push_back(std::move(fault));
+        return out;
+    }
+    void wipe() override {
+        for (std::size_t i = 0; i < cluster_.size(); ++i)
+            cluster_.server(i).restart(Data::fresh);
+    }
+    void wait_ready() override { cluster_.wait_settled(); }
+
+private:
+    mutable lab::RedisCluster cluster_;
+};
+
+const Add cluster{"redis-cluster", [] { return std::make_unique<Cluster>(); }};
 const Add redis{"redis", [] { return std::make_unique<Redis>(); }};
 const Add sentinels{"redis-sentinel", [] { return std::make_unique<Sentinels>(); }};
 

@@ -6,6 +6,7 @@
 #include "holdfast/lab/mariadb_server.hpp"
 #include "holdfast/lab/postgres_server.hpp"
 #include "holdfast/lab/postgres_servers.hpp"
+#include "holdfast/lab/redis_cluster.hpp"
 #include "holdfast/lab/redis_server.hpp"
 #include "holdfast/lab/redis_set.hpp"
 #include "holdfast/lab/zookeeper_server.hpp"
@@ -96,6 +97,49 @@ private:
 
     RedisSet set_;
     std::size_t paused_ = 0;
+};
+
+/// Servers that share the keys. A proxy in front of it is one of the first, and of no use to a
+/// client that then goes to the others.
+class Cluster : public Server {
+public:
+    explicit Cluster(const ServerOptions& options)
+        : cluster_(RedisCluster::start(translated(options))) {}
+
+    std::string url(std::uint16_t) override { return cluster_.url(); }
+    std::uint16_t port() override { return cluster_.server(0).port(); }
+    std::vector<std::string> notes() override {
+        std::vector<std::string> notes;
+        for (std::size_t i = 0; i < cluster_.size(); ++i) {
+            notes.push_back(fmt::format("server at port {}, pid {}", cluster_.server(i).port(),
+                                        cluster_.server(i).process().pid()));
+        }
+        notes.push_back(fmt::format("redis-cli -c -p {}", port()));
+        return notes;
+    }
+    void pause() override { cluster_.server(0).pause(); }
+    void resume() override { cluster_.server(0).resume(); }
+    void kill() override { cluster_.server(0).kill(); }
+    void restart(bool fresh) override {
+        for (std::size_t i = 0; i < cluster_.size(); ++i) {
+            if (fresh || !cluster_.server(i).alive()) {
+                cluster_.server(i).restart(fresh ? Data::fresh : Data::keep);
+            }
+        }
+        cluster_.wait_settled();
+    }
+
+private:
+    static RedisClusterOptions translated(const ServerOptions& options) {
+        RedisClusterOptions result;
+        result.replicas = 1;
+        result.server.append_only = options.append_only;
+        result.server.password = options.password;
+        result.server.config = options.config;
+        return result;
+    }
+
+    RedisCluster cluster_;
 };
 
 /// A server with a SQL client for its superuser.
@@ -272,6 +316,9 @@ const std::vector<ServerKind>& server_kinds() {
         {"redis-sentinel",
          "three Redis servers and three Sentinels; pause and kill act on the primary",
          [](const ServerOptions& options) { return std::make_unique<Sentinel>(options); }},
+        {"redis-cluster",
+         "three primaries of a Redis Cluster, each with a replica; pause and kill act on the first",
+         [](const ServerOptions& options) { return std::make_unique<Cluster>(options); }},
         {"postgresql", "PostgreSQL (Debian package postgresql-15), on a fresh database",
          [](const ServerOptions& options) { return std::make_unique<Postgres>(options); }},
         {"postgresql-3",

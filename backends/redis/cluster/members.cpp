@@ -1,0 +1,270 @@
+#include "members.hpp"
+
+#include <algorithm>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/detached.hpp>
+#include <boost/asio/redirect_error.hpp>
+#include <boost/asio/use_awaitable.hpp>
+
+#include "../../resp/errors.hpp"
+#include "../../resp/majority.hpp"
+#include "holdfast/spi/net/endpoint.hpp"
+
+namespace holdfast::redis {
+namespace {
+
+constexpr milliseconds look_pause{20}, longest_look_pause{250};
+// Servers answer from memory. One that does not is not waited for.
+constexpr milliseconds look_patience{500};
+
+/// A server as its backend sees it.
+class Place final : public Member {
+public:
+    Place(std::weak_ptr<Members> members, Node& node)
+        : members_(std::move(members)),
+          node_(node),
+          host_(node.endpoint.host, node.endpoint.port, node.display) {}
+
+    asio::awaitable<spi::Answer<Location>> find(boot_clock::time_point deadline) override {
+        const auto members = members_.lock();
+        if (!members) co_return spi::Failure(errc::closed);
+        const unsigned move = node_.backend->moves();
+        // It was connected before: the server may have failed.
+        if (std::exchange(used_, true) && !node_.asked) members->look();
+        auto finding = host_.find(deadline);
+        auto found = co_await std::move(finding);
+        if (found) found->move = move;
+        co_return found;
+    }
+    std::string unanswered() const override { return host_.unanswered(); }
+    spi::Failure judged(spi::Failure failed) const override {
+        const auto members = members_.lock();
+        return members ? members->judged(node_, std::move(failed)) : failed;
+    }
+    void moved(const Redirect& r) override {
+        if (const auto members = members_.lock()) members->put(r.slot, whole(r.to));
+    }
+    void uncovered() override {
+        if (const auto members = members_.lock()) members->look();
+    }
+    bool has(Slot slot) const override {
+        const auto members = members_.lock();
+        return !members || members->of(slot) == &node_;
+    }
+    spi::Endpoint whole(spi::Endpoint e) const override {
+        if (e.host.empty()) e.host = node_.endpoint.host;
+        return e;
+    }
+
+private:
+    const std::weak_ptr<Members> members_;
+    Node& node_;
+    NamedHost host_;
+    bool used_ = false;
+};
+
+}  // namespace
+
+/// A question to several servers.
+struct Members::Round {
+    std::vector<ClusterView> views;
+    std::size_t left = 0;
+};
+
+Members::Members(asio::any_io_executor e, const spi::Settings& s, Make make, Moved moved)
+    : executor_(std::move(e)),
+      settings_(s),
+      make_(std::move(make)),
+      moved_(std::move(moved)),
+      ttl_(s.duration("ttl")),
+      patience_(std::min(s.duration("request_timeout") / 2, look_patience)),
+      pause_(executor_) {}
+
+Node& Members::at(const spi::Endpoint& e) {
+    for (const auto& node : nodes_)
+        if (node->endpoint == e) return *node;
+    auto node = std::make_unique<Node>();
+    node->endpoint = e;
+    spi::Settings s = settings_;
+    s.hosts = {e};
+    node->display = s.display();
+    node->backend = make_(s, std::make_shared<Place>(weak_from_this(), *node));
+    const std::lock_guard hold(mutex_);
+    nodes_.push_back(std::move(node));
+    return *nodes_.back();
+}
+
+std::uint64_t Members::requests() const {
+    const std::lock_guard hold(mutex_);
+    std::uint64_t all = 0;
+    for (const auto& node : nodes_)
+        all += node->backend->requests();
+    return all;
+}
+
+asio::awaitable<spi::Failure> Members::ready(boot_clock::time_point deadline) {
+    const auto self = shared_from_this();
+    const std::size_t before = rounds_;
+    while (!known_ && !closed_ && rounds_ == before && boot_clock::now() < deadline) {
+        look();
+        auto wait = gate_.wait(executor_, deadline);
+        co_await std::move(wait);
+    }
+    if (closed_) co_return errc::closed;
+    if (known_) co_return spi::Failure();
+    if (failed_) co_return failed_;
+    co_return spi::Failure(make(Error::no_answer), settings_.display() + ": no answer in time");
+}
+
+void Members::look() {
+    wanted_until_ = boot_clock::now() + ttl_;
+    again_ = true;
+    if (closed_ || std::exchange(watching_, true)) return;
+    auto task = watch();
+    asio::co_spawn(executor_, std::move(task), asio::detached);
+}
+
+asio::awaitable<void> Members::watch() {
+    const auto self = shared_from_this();
+    milliseconds pause = look_pause;
+    while (!closed_ && (again_ || boot_clock::now() < wanted_until_)) {
+        again_ = false;
+        auto asking = ask_all(boot_clock::now() + patience_);
+        co_await std::move(asking);
+        ++rounds_;
+        gate_.open();
+        // In any case: redirections come in flocks.
+        pause_.expires_after(pause);
+        pause = std::min(2 * pause, longest_look_pause);
+        error_code ignored;
+        auto token = asio::redirect_error(asio::use_awaitable, ignored);
+        co_await pause_.async_wait(token);
+        if (settled() && !again_) break;
+    }
+    watching_ = false;
+}
+
+bool Members::settled() const {
+    return whole_ && std::all_of(nodes_.begin(), nodes_.end(),
+                                 [](const auto& n) { return !n->primary || n->answered; });
+}
+
+asio::awaitable<void> Members::ask_all(boot_clock::time_point deadline) {
+    std::vector<Node*> to;
+    std::size_t primaries = 0;
+    for (const auto& node : nodes_)
+        if (node->primary) to.push_back(node.get()), ++primaries;
+    // Where too few answer, those of the URL may know more: their names may lead elsewhere by now.
+    for (const spi::Endpoint& seed : settings_.hosts) {
+        if (!few_) break;
+        Node& node = at(seed);
+        if (!node.primary) to.push_back(&node);
+    }
+    const auto round = std::make_shared<Round>();
+    for (Node* node : to) {
+        node->answered = false;
+        if (node->asked) continue;  // it still has the question before
+        node->asked = true;
+        ++round->left;
+        auto task = ask(*node, round);
+        asio::co_spawn(executor_, std::move(task), asio::detached);
+    }
+    const std::size_t enough = majority(known_ ? primaries : to.size());
+    while (!closed_ && round->left > 0 && round->views.size() < enough &&
+           boot_clock::now() < deadline) {
+        auto wait = gate_.wait(executor_, deadline);
+        co_await std::move(wait);
+    }
+    // The word of a minority counts only where nothing is known.
+    few_ = round->views.size() < enough;
+    if (round->views.empty() || (few_ && known_) || closed_) co_return;
+    decided_ = boot_clock::now();
+    take(merged(round->views));
+}
+
+asio::awaitable<void> Members::ask(Node& node, std::shared_ptr<Round> round) {
+    const auto self = shared_from_this();
+    const auto deadline = boot_clock::now() + patience_;
+    spi::Failure failed;
+    try {
+        Command c;
+        c.add("CLUSTER").add("SLOTS");
+        auto slots = node.backend->ask(c, nullptr, deadline);
+        const auto said = co_await std::move(slots);
+        ClusterView view;
+        if (!said) {
+            failed = said.error();
+        } else if (auto ranges = ranges_of(*said, node.endpoint.host); !ranges) {
+            failed = make(Error::protocol);
+        } else {
+            view.ranges = std::move(*ranges);
+            c.clear();
+            c.add("CLUSTER").add("NODES");
+            auto nodes = node.backend->ask(c, nullptr, deadline);
+            const auto text = co_await std::move(nodes);
+            // Without the permission the epochs are unknown, and alike.
+            if (text && text->is_text()) view.epochs = epochs_of(text->text);
+            node.answered = true;
+            round->views.push_back(std::move(view));
+        }
+    } catch (const std::exception& e) {
+        failed = {make(Error::refused), e.what()};
+    }
+    if (failed) {
+        failed.detail = node.display + ": " + failed.text();
+        failed_ = std::move(failed);
+    }
+    node.asked = false;
+    --round->left;
+    gate_.open();
+}
+
+void Members::take(const SlotTable& table) {
+    const bool first = !std::exchange(known_, true);
+    std::vector<Node*> owners;
+    for (const spi::Endpoint& e : table.primaries)
+        owners.push_back(&at(e));
+    // By the server before, where its slots are now.
+    std::vector<std::pair<Node*, Node*>> gone;
+    for (const auto& node : nodes_) {
+        const bool now = std::find(owners.begin(), owners.end(), node.get()) != owners.end();
+        if (std::exchange(node->primary, now) && !now) gone.emplace_back(node.get(), nullptr);
+        // It was asked for the slots only.
+        if (first && !now) node->backend->leave();
+    }
+    for (std::size_t s = 0; s < slot_count; ++s) {
+        const auto owner = table.owner[s];
+        Node* const now = owner == SlotTable::none ? nullptr : owners[owner];
+        Node* const before = slots_[s].exchange(now, std::memory_order_acq_rel);
+        for (auto& [from, to] : gone)
+            if (from == before && to == nullptr) to = now;
+    }
+    whole_ = table.whole;
+    for (const auto& [from, to] : gone) {
+        from->backend->leave();
+        if (to != nullptr) moved_(spi::text_of(from->endpoint), spi::text_of(to->endpoint));
+    }
+}
+
+spi::Failure Members::judged(const Node& node, spi::Failure failed) {
+    if (failed.why != errc::unavailable || failed.why == make(Error::no_primary)) return failed;
+    if (!node.asked) look();
+    const bool lately = boot_clock::now() - decided_ < 2 * longest_look_pause + 2 * patience_;
+    if (failed.why == make(Error::tls) || !known_ || few_ || !lately) return failed;
+    return {make(Error::no_primary), failed.text()};
+}
+
+void Members::put(Slot slot, const spi::Endpoint& to) {
+    Node& node = at(to);
+    node.primary = true;
+    slots_[slot].store(&node, std::memory_order_release);
+    look();
+}
+
+void Members::close() noexcept {
+    closed_ = true;
+    pause_.cancel();
+    gate_.open();
+}
+
+}  // namespace holdfast::redis
