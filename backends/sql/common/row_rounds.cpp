@@ -71,7 +71,9 @@ Change change_of(const std::string& key, const Group& g, const TableRow& row) {
         c.deadline = std::min(c.deadline, s->deadline);
         c.synced = c.synced || s->kind == Step::Kind::renew ||
                    std::holds_alternative<spi::Attempt::Granted>(s->outcome);
+        c.tells = c.tells || s->freed;
     }
+    c.tells = c.tells || g.opened;
     return c;
 }
 
@@ -112,10 +114,7 @@ void write_out(Table& t, Groups& groups, const std::vector<Change>& changes, con
         if (const auto at = written.find(change.key); at != written.end()) {
             settle(g);
             if (g.opened) t.server.found_free = true;
-            if (!at->second) continue;
-            const bool freed = std::any_of(g.steps.begin(), g.steps.end(),
-                                           [](const ServerStep* s) { return s->freed; });
-            if (freed || g.opened) told.push_back(change.key);
+            if (at->second && change.tells) told.push_back(change.key);
         } else if (said.failed) {
             not_run(t.server, g.steps, said);
         } else {

@@ -88,8 +88,9 @@ struct Change {
     Columns columns;
     boot_clock::time_point deadline;
     bool synced = false;
+    bool tells = false;  ///< others may be granted the name once this is written
 };
-/// The names written, and whether a client waits for each.
+/// The names written, and whether a client waits for each and was not notified of it.
 using Written = std::map<std::string, bool, std::less<>>;
 
 /// How a statement ended.

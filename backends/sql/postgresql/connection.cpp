@@ -25,7 +25,7 @@ pqxx::result execute(pqxx::nontransaction& tx, bool prepared, const std::string&
 }
 pqxx::result execute(pqxx::nontransaction& tx, bool prepared, const std::string& what,
                      const std::vector<std::string>& p) {
-    constexpr std::size_t most = 13;
+    constexpr std::size_t most = 15;
     return execute(tx, prepared, what, p, std::make_index_sequence<most>());
 }
 #pragma GCC diagnostic pop

@@ -15,12 +15,13 @@ bool alone(Connection& c, Step& s) {
     if (u.exclusive() || timed || !fits || !shared.found_free) return false;
     const std::string take = text(u.take), of = text(u.of),
                       beside = u.mode == Mode::shared ? "t" : "f";
-    const Said said = first ? c.run(Sql::grant_free,
-                                    {s.key, s.owner, text(spi::to_us(s.ttl)),
-                                     text(shared.server_us(s.deadline)), take, of, beside},
-                                    s.deadline)
-                            : c.run(Sql::release_alone,
-                                    {s.key, s.owner, text(s.token), take, of, beside}, s.deadline);
+    const Said said =
+        first ? c.run(Sql::grant_free,
+                      {s.key, s.owner, text(spi::to_us(s.ttl)), text(shared.server_us(s.deadline)),
+                       take, of, beside},
+                      s.deadline)
+              : c.run(Sql::release_alone,
+                      {s.key, s.owner, text(s.token), take, of, beside, shared.me}, s.deadline);
     if (!went_well(c, said, {&s})) return true;
     if (said.rows.empty()) {
         shared.found_free = false;
@@ -33,8 +34,8 @@ bool alone(Connection& c, Step& s) {
         s.done = s.freed = true;
         s.released = ReleaseResult::released;
     }
-    // More than one may come in beside it, or after it.
-    if (column(row, first ? 2 : 1) == "t") tell_all(c, {s.key}, s.deadline);
+    // More than one may come in beside it. A grant is synced, so it notifies nobody itself.
+    if (first && column(row, 2) == "t") tell_all(c, {s.key}, s.deadline);
     return true;
 }
 
@@ -69,12 +70,13 @@ Said read(Connection& c, const std::vector<std::string>& keys, boot_clock::time_
 Said write(Connection& c, const std::vector<Change>& changes, sql::Written& done,
            milliseconds patience) {
     std::array<ArrayText, 11> p;
+    ArrayText tells;
     auto last = boot_clock::time_point::min();
-    bool synced = false;
+    const bool synced =
+        std::any_of(changes.begin(), changes.end(), [](const Change& one) { return one.synced; });
     for (const Change& one : changes) {
         const sql::Columns& to = one.columns;
         last = std::max(last, one.deadline);
-        synced = synced || one.synced;
         p[0].add(std::string_view(one.key));
         p[1].add(std::string_view(one.row->version));
         p[2].add(std::string_view(to.owner));
@@ -86,15 +88,19 @@ Said write(Connection& c, const std::vector<Change>& changes, sql::Written& done
         p[8].add(std::string_view(to.revoked ? "t" : "f"));
         p[9].add(std::string_view(to.text));
         p[10].add(c.shared().server_us(one.deadline));
+        // Messages of all databases wait for one lock until a commit is synced.
+        tells.add(std::string_view(one.tells && !synced ? "t" : "f"));
     }
     std::vector<std::string> parameters;
     for (ArrayText& array : p)
         parameters.push_back(array.take());
     parameters.emplace_back(synced ? "on" : "off");
     parameters.push_back(std::to_string(patience.count()) + "ms");
+    parameters.push_back(tells.take());
+    parameters.push_back(c.shared().me);
     Said said = c.run(changes.size() > 1 ? Sql::write_many : Sql::write, parameters, last);
     for (const auto& r : said.rows)
-        done[std::string(column(r, 0))] = column(r, 1) == "t";
+        done[std::string(column(r, 0))] = column(r, 1) == "t" && r[2].is_null();
     return said;
 }
 

@@ -23,7 +23,7 @@ constexpr Statement statement(Sql s) noexcept {
         case Sql::release:
             return {section::release, 3};
         case Sql::hand_on:
-            return {section::hand_on, 5};
+            return {section::hand_on, 6};
         case Sql::grant_many:
             return {section::grant_many, 4};
         case Sql::release_many:
@@ -41,9 +41,9 @@ constexpr Statement statement(Sql s) noexcept {
         case Sql::read:
             return {section::read, 12};
         case Sql::write:
-            return {section::write, 2};
+            return {section::write, 3};
         case Sql::write_many:
-            return {section::write_many, 2};
+            return {section::write_many, 3};
         case Sql::grant_free:
             return {section::grant_free, 3};
         case Sql::release_alone:
@@ -93,6 +93,7 @@ sql::Words words_for(const std::string& table, std::string origin) {
             {"async", sql::one_line(section::async)},
             {"soon", sql::one_line(section::soon)},
             {"grants", sql::one_line(section::grants)},
+            {"all_told", sql::one_line(section::all_told)},
             {"unchanged", sql::one_line(section::unchanged)},
             {"writes", sql::one_line(section::writes)},
         },

@@ -33,14 +33,15 @@ enum class Sql : std::uint8_t {
                ///< is free and a client waits
     read,      ///< names, client -> see TableRow
     write,     ///< arrays: name, version, owner, token, expires us, acquired us, mark, previous,
-               ///< revoked, text, deadline us; how it is synced, lock_timeout -> name, whether a
-               ///< client waits; for rows that still have that version
+               ///< revoked, text, deadline us; how it is synced, lock_timeout; array: whether it
+               ///< notifies all; client -> name, whether a client waits, how many others were
+               ///< notified; for rows that still have that version
     write_many,  ///< the same, but for rows that somebody else has locked
     grant_free,  ///< name, owner, ttl ms, deadline us, units, limit, whether shared: to a reader or
                  ///< to permits, if nobody has it -> token, previous, whether a client waits
-    release_alone,  ///< name, owner, token, units, limit, whether shared: of the only holder
-                    ///< -> name, whether a client waits
-    tell_all,       ///< names, client -> a row for each other client that was notified
+    release_alone,  ///< name, owner, token, units, limit, whether shared, client: of the only
+                    ///< holder, and notifies all others -> name, how many
+    tell_all,       ///< names, client: notifies all others in line -> name, how many
     echo,           ///< channel: notifies it of an empty name
     list,           ///< prefix, limit -> names
     record,         ///< name, text: keeps it in a row of its own

@@ -44,7 +44,7 @@ UPDATE {table} l SET owner = NULL, mark = f.mark FROM f
   WHERE l.name = f.name AND l.slot = f.slot
   RETURNING l.name, l.line IS NOT NULL, l.meta IS NOT NULL
 
---- A release, and `tell` for the client that is first in line.
+--- A release, and `tell` for the client that is first in line; or `tell_all`, where only the waiters know whose turn it is.
 -- name: hand_on
 WITH f AS MATERIALIZED (SELECT name, slot, line, meta IS NULL AS in_turn FROM {table}
   WHERE name = $1 AND slot = 0 AND owner = $2 AND token = $3::bigint AND expires > {clock} AND {soon} FOR UPDATE),
@@ -55,7 +55,8 @@ UPDATE {table} l SET owner = NULL, mark = $4::smallint,
   line = CASE WHEN h.in_turn THEN nullif(CASE WHEN h.first IS NOT NULL THEN h.line - h.first END, '{}') ELSE h.line END
   FROM h WHERE l.name = h.name AND l.slot = h.slot
   RETURNING l.name, h.line IS NOT NULL, NOT h.in_turn, coalesce(h.first <> $5::text, false),
-    CASE WHEN h.first <> $5::text THEN pg_catalog.pg_notify('holdfast_' || h.first, l.name) END
+    CASE WHEN h.first <> $5::text THEN pg_catalog.pg_notify('holdfast_' || h.first, l.name) END,
+    CASE WHEN NOT h.in_turn AND l.line IS NOT NULL THEN {all_told $5} END
 
 -- name: ensure
 INSERT INTO {table} (name) SELECT r.name FROM pg_catalog.unnest($1::text[]) AS r(name)
@@ -151,7 +152,7 @@ UPDATE {table} l SET owner = CASE WHEN $7::boolean THEN 'hf:s' ELSE 'hf:p' END,
 
 --- Of two lines in meta, of which the second one is its own.
 -- name: release_alone
-UPDATE {table} SET owner = NULL, expires = 'epoch'::timestamptz, meta = NULL
+UPDATE {table} l SET owner = NULL, expires = 'epoch'::timestamptz, meta = NULL
   WHERE name = $1 AND slot = 0
     AND owner = CASE WHEN $6::boolean THEN 'hf:s' ELSE 'hf:p' END AND expires > {clock}
     AND pg_catalog.starts_with(meta, pg_catalog.format(E'hf 1\npart %s %s %s %s ',
@@ -160,13 +161,10 @@ UPDATE {table} SET owner = NULL, expires = 'epoch'::timestamptz, meta = NULL
       pg_catalog.length(meta) - pg_catalog.length($2::text) - 1
     AND pg_catalog.length(pg_catalog.replace(meta, E'\n', '')) = pg_catalog.length(meta) - 2
     AND {soon}
-  RETURNING name, line IS NOT NULL
+  RETURNING name, CASE WHEN line IS NOT NULL THEN {all_told $7} END
 
 -- name: tell_all
-SELECT l.name, pg_catalog.pg_notify('holdfast_' || w.key, l.name)
-  FROM {table} l, pg_catalog.jsonb_each(l.line) AS w
-  WHERE l.name = ANY ($1::text[]) AND l.slot = 0
-    AND l.line IS NOT NULL AND (w.value->>1)::bigint > {now} AND w.key <> $2::text
+SELECT name, {all_told $2} FROM {table} l WHERE name = ANY ($1::text[]) AND slot = 0 AND line IS NOT NULL
 
 -- name: echo
 SELECT pg_catalog.pg_notify($1::text, '') WHERE {async}

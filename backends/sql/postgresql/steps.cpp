@@ -138,7 +138,7 @@ void lay(Connection& c, const Steps& released) {
     if (!haunted.empty()) withdraw_all(c, haunted);
 }
 
-/// Where a line is known of, the same statement notifies the first client in it. False: an error,
+/// Where a line is known of, the same statement notifies its clients. False: an error,
 /// which is in the step.
 template <class F>
 bool release_one(Connection& c, Step& s, F&& released, Steps& contended) {
@@ -149,7 +149,7 @@ bool release_one(Connection& c, Step& s, F&& released, Steps& contended) {
     if (!went_well(c, said, {&s})) return false;
     for (const auto& r : said.rows) {
         released(s, r);
-        if (!hands_on || s.general) continue;
+        if (!hands_on) continue;
         s.handed_on = column(r, 3) == "t";
         contended.clear();
     }

@@ -44,12 +44,18 @@ UPDATE {table} l SET owner = {1},
       || pg_catalog.jsonb_build_object($5::text, pg_catalog.jsonb_build_array({3}, {now} + {place})) END
   FROM f WHERE l.name = f.name AND l.slot = f.slot
 
+--- How many clients in the line of the row `l`, but this one, were notified.
+-- name: all_told
+(SELECT pg_catalog.count(pg_catalog.pg_notify('holdfast_' || w.key, l.name)) FROM pg_catalog.jsonb_each(l.line) AS w
+    WHERE (w.value->>1)::bigint > {now} AND w.key <> {1}::text)
+
 --- The rows that nobody has changed since they were read: whoever did gave them another xmin.
 -- name: unchanged
-WITH f AS MATERIALIZED (SELECT l.name, l.slot, r.owner AS who, r.token, r.expires, r.acquired, r.mark, r.previous, r.revoked, r.text
+WITH f AS MATERIALIZED (SELECT l.name, l.slot, r.owner AS who, r.token, r.expires, r.acquired, r.mark, r.previous, r.revoked,
+    r.text, r.tells
   FROM unnest($1::text[], $2::text[], $3::text[], $4::bigint[], $5::float8[], $6::float8[], $7::smallint[],
-    $8::smallint[], $9::boolean[], $10::text[], $11::float8[])
-    AS r(name, version, owner, token, expires, acquired, mark, previous, revoked, text, deadline)
+    $8::smallint[], $9::boolean[], $10::text[], $11::float8[], $14::boolean[])
+    AS r(name, version, owner, token, expires, acquired, mark, previous, revoked, text, deadline, tells)
   JOIN {table} l ON l.name = r.name AND l.slot = 0
   WHERE l.xmin::text = r.version
     AND {clock} < 'epoch'::timestamptz + r.deadline * interval '1 microsecond'
@@ -63,4 +69,4 @@ UPDATE {table} l SET owner = nullif(f.who, ''), token = f.token,
   acquired = 'epoch'::timestamptz + f.acquired * interval '1 microsecond',
   mark = f.mark, previous = f.previous, revoked = f.revoked, meta = nullif(f.text, '')
   FROM f WHERE l.name = f.name AND l.slot = f.slot
-  RETURNING l.name, l.line IS NOT NULL
+  RETURNING l.name, l.line IS NOT NULL, CASE WHEN f.tells AND l.line IS NOT NULL THEN {all_told $15} END

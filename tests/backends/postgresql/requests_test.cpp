@@ -169,6 +169,39 @@ TEST_CASE("requests: a hand-off is two, once a client knows that others wait") {
     CHECK(seen(from) == std::vector{release});
 }
 
+TEST_CASE("requests: the only holder of permits releases them and notifies all in one") {
+    lab::PostgresOptions options;
+    options.config = {"log_statement = 'all'"};
+    const auto server = lab::PostgresServer::start(options);
+    constexpr const char* patient = "ttl=60s&request_timeout=20s";
+    const auto holder = open(server.url(), patient), other = open(server.url(), patient);
+    const holdfast::postgresql::Statements statements("public");
+    using holdfast::postgresql::Sql;
+    const hf::LockOptions one{.kind = hf::Kind::semaphore, .limit = 1};
+    int alone = 0;
+    // One that has waited for a second leaves a mark: the row is read and written then.
+    for (int round = 0; round < 20 && alone < 3; ++round) {
+        auto lease = hold(*lock_of(holder, "P", one));
+        auto waiting = std::async(std::launch::async,
+                                  [&] { return lock_of(other, "P", one)->acquire({.wait = 60s}); });
+        lab::wait_until(
+            [&] { return server.value("SELECT line IS NOT NULL FROM holdfast_lease") == "t"; },
+            cap(10s), "it stands in line");
+        const auto from = server.log().size();
+        CHECK(lease.release() == ReleaseResult::released);
+        auto next = waiting.get();
+        REQUIRE(next.has_value());
+        next->release();
+        auto all = executed(server, from);
+        std::erase(all, statements.text(Sql::stand));
+        REQUIRE(all.size() >= 2);
+        if (all[0] != statements.text(Sql::release_alone)) continue;
+        ++alone;
+        CHECK(all[1] != statements.text(Sql::tell_all));
+    }
+    CHECK(alone > 0);
+}
+
 TEST_CASE("durability: a grant and a renewal are synced whatever is configured, a release is not") {
     lab::PostgresOptions options;
     options.fsync = true;
