@@ -51,6 +51,7 @@ RedisBackend::RedisBackend(const spi::Settings& s, spi::Context c)
                                                s.duration("request_timeout"))) {
     Scripts::all();
     shared_->greeting = &usable();
+    shared_->on_move = [this](const std::string& from, const std::string& to) { moved(from, to); };
     if (shared_->options.sentinels) {
         Sentinels::Listener listener;
         listener.moved = [this](const std::string& from, const std::string& to) {

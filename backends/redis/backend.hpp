@@ -46,6 +46,7 @@ public:
     awaitable<spi::Answer<Examination>> examine(boot_clock::time_point deadline) override;
     std::unique_ptr<spi::Lane> open_lane() override;
     awaitable<void> close() override;
+    std::string serving() const override { return shared_->serving(); }
     std::uint64_t requests() const noexcept override {
         return shared_->requests.load(std::memory_order_relaxed);
     }
