@@ -228,7 +228,7 @@ class Doctor(CliTest):
         self.addCleanup(bare.close)
         unsafe = self.holdfast("doctor", bare.url, url=None)
         self.assertEqual(unsafe.code, 2, unsafe)
-        self.assertRegex(unsafe.out, r"class D\nunsafe   redis.persistence\n.*\n         so: .*\n         do: ")
+        self.assertRegex(unsafe.out, r"class D\nserved by \S+\nunsafe   redis.persistence\n.*\n         so: .*\n         do: ")
         # Whether Debian's SQLite was mended cannot be asked.
         unknown = self.holdfast("doctor", "sqlite://" + self.path("locks.db"), url=None)
         self.assertEqual(unknown.code, 3 if "sqlite.version" in unknown.out else 0, unknown)
