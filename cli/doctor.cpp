@@ -54,6 +54,7 @@ std::string examination_text(const Examination& e, const Client& client,
     const bool paint = colored(STDOUT_FILENO);
     std::string text =
         fmt::format("{}: class {}\n", shown(client.url()), to_string(e.capabilities.safety));
+    if (!e.server.empty()) text += fmt::format("served by {}\n", shown(e.server));
     for (const Verdict v : {Verdict::unsafe, Verdict::unknown, Verdict::slow, Verdict::sound}) {
         if (v == Verdict::sound && !voice().verbose) continue;
         for (const Finding& f : e.findings)

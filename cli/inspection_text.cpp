@@ -64,6 +64,8 @@ std::string as_text(const Inspection& i, const Renewals* renewals) {
         if (n.ttl_left) text += fmt::format(", {} left", spoken(*n.ttl_left));
         text += '\n';
     }
+    if (voice().verbose && !i.server.empty())
+        text += fmt::format("  served by {}\n", shown(i.server));
     if (i.holders.empty() && i.last_token)
         text += fmt::format("  last token {}\n", i.last_token.value);
     if (i.last_break) text += in_words(*i.last_break);

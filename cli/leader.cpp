@@ -7,6 +7,7 @@
 #include "exit_code.hpp"
 #include "globals.hpp"
 #include "holdfast/election.hpp"
+#include "holdfast/log.hpp"
 #include "json_text.hpp"
 #include "message.hpp"
 
@@ -34,7 +35,11 @@ void print(const std::string& name, const std::optional<Leader>& leader, bool js
 
 int leader(const Globals& g, const TypedLeader& t) {
     int exit = 0;
-    const auto client = open_client(g, exit);
+    // With --watch it outlasts an interruption.
+    const auto client = open_client(g, exit, {}, [](const Event& e) {
+        const bool interrupted = e.kind == Event::Kind::unreachable;
+        if (interrupted || e.kind == Event::Kind::reachable) warn(log_line(e));
+    });
     if (!client) return exit;
     Diagnostics mistakes;
     const auto fail = [&](error_code ec) {

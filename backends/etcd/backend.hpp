@@ -43,6 +43,7 @@ public:
     awaitable<spi::Answer<Examination>> examine(boot_clock::time_point deadline) override;
     void watch(std::string_view name, bool on) override;
     awaitable<void> close() override;
+    std::string serving() const override { return members_->serving(); }
     std::uint64_t requests() const noexcept override {
         return shared_->requests.load(std::memory_order_relaxed);
     }

@@ -77,6 +77,10 @@ void Connection::retire_if_idle() noexcept {
     if (retired_ && client_.calls() == 0) close();
 }
 
+std::string Connection::serving() const {
+    return ready_ && !closed_ ? spi::text_of(host_, address_) : std::string();
+}
+
 // --- connecting
 
 awaitable<error_code> Connection::ready(boot_clock::time_point deadline, std::string& detail) {
@@ -124,6 +128,7 @@ awaitable<spi::Failure> Connection::connect() {
     auto task = spi::net::connect(socket_, all, deadline);
     const auto reached = co_await std::move(task);
     if (!reached) co_return spi::Failure(make(Error::unreachable), reached.error().detail);
+    address_ = reached->address().to_string();
     if (tls_ == nullptr) co_return spi::Failure();
     auto shaking = tls::secure(secure_, socket_, *tls_, host_.host, "h2");
     const spi::Failure failed = co_await std::move(shaking);

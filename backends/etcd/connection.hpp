@@ -44,6 +44,8 @@ public:
     /// Whether it takes calls.
     bool takes_calls() const noexcept { return !closed_ && !retired_ && client_.open(); }
     bool closed() const noexcept { return closed_; }
+    /// Its member and the address, for people; empty while it is not open.
+    std::string serving() const;
     /// It takes no more calls, and ends after those under way.
     void retire() noexcept;
     void close(const std::string& why = "it was closed") noexcept;
@@ -69,6 +71,7 @@ private:
     tls::Context* const tls_;  ///< null: no TLS
     const spi::Endpoint& host_;
     const std::string name_;
+    std::string address_;
     boost::asio::ip::tcp::socket socket_;
     std::optional<tls::Stream> secure_;
     wire::Client client_;

@@ -51,6 +51,9 @@ public:
     awaitable<error_code> follow(std::shared_ptr<Watcher>, std::string_view method,
                                  const Message& request, boot_clock::time_point deadline);
 
+    /// The member that answers, for people. Empty: none does now.
+    std::string serving() const { return in_use_ ? in_use_->serving() : std::string(); }
+
     /// Ends every connection. Nothing is posted any more.
     void close() noexcept;
     std::size_t size() const noexcept { return shared_->options.hosts.size(); }

@@ -52,7 +52,11 @@ RedisBackend::RedisBackend(const spi::Settings& s, spi::Context c, std::shared_p
       member_(std::move(member)) {
     Scripts::all();
     shared_->greeting = member_ ? &usable_in_cluster() : &usable();
-    if (member_) shared_->where = member_;
+    shared_->on_move = [this](const std::string& from, const std::string& to) { moved(from, to); };
+    if (member_) {
+        member_->leads_to(shared_->where);
+        shared_->where = member_;
+    }
     if (shared_->options.sentinels) {
         Sentinels::Listener listener;
         listener.moved = [this](const std::string& from, const std::string& to) {

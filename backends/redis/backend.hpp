@@ -23,6 +23,8 @@ using awaitable = asio::awaitable<T>;
 /// Of a server in a cluster: where it is, and what hears of its redirections.
 class Member : public Where {
 public:
+    /// What finds its host; before the first find().
+    virtual void leads_to(std::shared_ptr<Where>) = 0;
     /// MOVED.
     virtual void moved(const Redirect&) = 0;
     /// CLUSTERDOWN.
@@ -60,6 +62,7 @@ public:
     awaitable<spi::Answer<Examination>> examine(boot_clock::time_point deadline) override;
     std::unique_ptr<spi::Lane> open_lane() override;
     awaitable<void> close() override;
+    std::string serving() const override { return shared_->serving(); }
     std::uint64_t requests() const noexcept override {
         return shared_->requests.load(std::memory_order_relaxed);
     }

@@ -45,6 +45,7 @@ asio::awaitable<spi::Failure> Connection::ready(boot_clock::time_point deadline)
         auto wait = gate_.wait(executor_, deadline);
         co_await std::move(wait);
     }
+    server_->trust();
     co_return spi::Failure();
 }
 
@@ -164,6 +165,7 @@ void Connection::settled() {
 void Connection::fail(error_code why) {
     if (!pipeline_) return;
     std::exchange(pipeline_, nullptr)->close();
+    server_->doubt();
     retiring_ = false;
     for (const auto& p : std::exchange(pending_, {}))
         tell(*p, why);

@@ -85,6 +85,7 @@ resp::Target sentinel_target(const spi::Settings& s, const spi::Endpoint& e) {
     t.user = s.text("sentinel_user");
     t.password = sentinel_password(s);
     t.display = "Sentinel " + spi::text_of(e);
+    t.client_name = s.text("client_name");
     return t;
 }
 

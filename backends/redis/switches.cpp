@@ -1,5 +1,5 @@
-// Under Sentinels: what a server says counts only as long as they name it, and a server that they
-// no longer name is left at once.
+// A server that another one replaces is left at once: the Sentinels name that one, or the name of
+// the host leads to it. Under Sentinels what a server says counts only as long as they name it.
 #include <algorithm>
 
 #include "../resp/errors.hpp"

@@ -37,6 +37,12 @@ RedlockBackend::RedlockBackend(const spi::Settings& s, spi::Context c)
             c.events.warn(text);
         deployment_->connections.push_back(
             std::make_shared<NodeConnection>(c.engine, set_, *node, tls_.get()));
+        node->server->on_move = [d = deployment_.get(), events = &context_.events, i = node->index](
+                                    const std::string& from, const std::string& to) {
+            d->connections[i]->leave();
+            if (d->listening) d->listening->leave(i);
+            events->moved(from, to);
+        };
     }
     if (set_->options.fencing) {
         deployment_->listening = std::make_unique<Listening>(c, *set_, tls_.get());

@@ -30,6 +30,8 @@ public:
     void forget(std::string_view owner) { waiters_.forget(owner); }
     /// This node is the wrong one by now.
     void reconnect(std::size_t node) noexcept { nodes_[node]->reconnect(); }
+    /// This node is at another address.
+    void leave(std::size_t node) noexcept { nodes_[node]->leave(); }
     void close() noexcept;
 
 private:

@@ -30,6 +30,7 @@ void NodeConnection::ask(Request r, bool patient) {
     const auto now = boot_clock::now();
     switch (state_) {
         case State::ready:
+            node_.server->trust();
             if (gathering_ && r.verb != nullptr && r.verb->many)
                 return gathered_.push_back(std::move(r));
             return post_request(std::move(r));
@@ -214,6 +215,10 @@ void NodeConnection::settled() {
     fail(resp::make(resp::Error::read_only), false);
 }
 
+void NodeConnection::leave() {
+    if (pipeline_) broke(resp::Error::closed);
+}
+
 void NodeConnection::broke(resp::Error why) {
     const bool foreign = why == resp::Error::protocol;
     fail({resp::make(why), foreign ? "not the answers of a Redis server" : ""}, foreign);
@@ -277,6 +282,7 @@ void NodeConnection::fail(const spi::Failure& failed, bool down) {
     const auto self = shared_from_this();
     const auto now = boot_clock::now();
     const bool was_open = state_ == State::ready;
+    node_.server->doubt();
     if (opening_) std::exchange(opening_, nullptr)->close();
     if (pipeline_) std::exchange(pipeline_, nullptr)->close();
     demoted_ = false;

@@ -51,6 +51,8 @@ public:
     bool has_pending() const noexcept;
     /// The node was found down or slow: checks it now and then.
     void look();
+    /// The node is at another address: closes the connection, unless it leads there.
+    void leave();
     void close() noexcept;
 
 private:

@@ -251,6 +251,15 @@ void NodeSet::saw(std::uint64_t token) noexcept {
     }
 }
 
+std::string NodeSet::serving() const {
+    std::string all;
+    for (const auto& node : nodes) {
+        const std::string one = node->down() ? std::string() : node->server->serving();
+        if (!one.empty()) all += (all.empty() ? "" : ", ") + one;
+    }
+    return all;
+}
+
 std::uint64_t NodeSet::requests() const noexcept {
     std::uint64_t all = 0;
     for (const auto& node : nodes)

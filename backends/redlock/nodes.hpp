@@ -84,6 +84,8 @@ public:
     /// The nodes' time in us: middle() of the known clocks; 0 while those are no majority.
     std::uint64_t time_us(boot_clock::time_point now) const;
     std::uint64_t requests() const noexcept;
+    /// The nodes that are reached, for people.
+    std::string serving() const;
 
     // --- Voters
     std::size_t size() const noexcept override { return nodes.size(); }

@@ -29,6 +29,7 @@ LaneLink::LaneLink(Server& s, std::shared_ptr<tls::Context> t)
     : server_(s), context_(std::move(t)) {}
 
 void LaneLink::close(spi::Failure why) {
+    if (state_ == State::ready) server_.doubt();
     socket_.close();
     state_ = State::closed;
     pending_ = 0;
@@ -50,7 +51,7 @@ void LaneLink::leave_replica(boot_clock::time_point now) {
 
 bool LaneLink::connect(boot_clock::time_point now) {
     move_ = server_.moves();  // first: it may move in between
-    auto where = server_.reached();
+    auto where = server_.reached_for_lane();
     if (!where) return close(make(Error::unresolved)), false;
     const tcp::endpoint& to = where->endpoint;
     host_ = std::move(where->host);

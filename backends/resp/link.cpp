@@ -43,6 +43,7 @@ asio::awaitable<spi::Failure> Link::open(boot_clock::time_point deadline) {
     // A look-up and a handshake take their time, and what is asked later counts as asked there.
     if (!failed && place_.move != server_->moves())
         failed = {make(Error::closed), place_.text + ": the server has moved meanwhile"};
+    if (!failed && !closed_) server_->reached(endpoint_, place_);
     if (failed && watchdog.fired()) failed = {make(Error::no_answer), unanswered()};
     if (failed && !finding_) failed = server_->where->judged(std::move(failed));
     if (failed) close();
@@ -70,7 +71,7 @@ asio::awaitable<spi::Failure> Link::connect(boot_clock::time_point deadline) {
     auto task = spi::net::connect(socket_, place_.endpoints, deadline);
     const auto reached = co_await std::move(task);
     if (!reached) co_return spi::Failure(make(Error::refused), reached.error().detail);
-    server_->reached(*reached, place_);
+    endpoint_ = *reached;
     co_return spi::Failure();
 }
 

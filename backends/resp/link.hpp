@@ -49,6 +49,7 @@ private:
     std::optional<tls::Stream> tls_;
     Codec codec_;
     Location place_;
+    tcp::endpoint endpoint_;
     bool closed_ = false, finding_ = true, shaking_hands_ = false;
 };
 

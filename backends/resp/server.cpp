@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <utility>
 
 #include "holdfast/spi/net/endpoint.hpp"
 
@@ -47,31 +48,66 @@ void check_client_name(const spi::Settings& s, Diagnostics& d) {
           "Write for example client_name=billing.");
 }
 
+namespace {
+
+std::optional<tcp::endpoint> address_of(const Target& t) {
+    error_code named;
+    const auto address = asio::ip::make_address(t.host, named);
+    if (named || t.port == 0) return std::nullopt;
+    return tcp::endpoint(address, t.port);
+}
+
+}  // namespace
+
 Server::Server(Target t)
     : target(std::move(t)),
-      where(std::make_shared<NamedHost>(target.host, target.port, target.display)) {}
+      where(std::make_shared<NamedHost>(*this)),
+      named_(target.port != 0 && !address_of(target)) {}
 
 std::optional<Server::Reached> Server::reached() const {
     {
         const std::lock_guard hold(mutex_);
         if (reached_) return reached_;
     }
-    error_code named;
-    const auto address = asio::ip::make_address(target.host, named);
-    if (named || target.port == 0) return std::nullopt;
-    return Reached{{address, target.port}, target.host};
+    if (const auto address = address_of(target)) return Reached{*address, target.host};
+    return std::nullopt;
 }
 
-void Server::reached(const tcp::endpoint& e, const Location& place) {
-    const std::lock_guard hold(mutex_);
-    if (place.move == moves()) reached_ = {e, place.host};
+std::optional<Server::Reached> Server::reached_for_lane() const {
+    if (doubted_) return std::nullopt;
+    return reached();
+}
+
+void Server::reached(const tcp::endpoint& e, Location& place) {
+    const std::string from = serving();
+    {
+        const std::lock_guard hold(mutex_);
+        if (place.move != moves()) return;
+        const auto left = std::exchange(reached_, Reached{e, place.host});
+        doubted_ = false;
+        if (!left || left->endpoint == e) return;
+        move();
+        place.move = moves();
+    }
+    if (on_move) on_move(from, serving());
 }
 
 void Server::moved() {
     const std::lock_guard hold(mutex_);
     reached_.reset();
+    move();
+}
+
+void Server::move() {
     confirmed_ = boot_clock::time_point::min();
     moves_.fetch_add(1, std::memory_order_release);
+}
+
+std::string Server::serving() const {
+    const std::lock_guard hold(mutex_);
+    if (!reached_) return {};
+    return spi::text_of({reached_->host, reached_->endpoint.port()},
+                        reached_->endpoint.address().to_string());
 }
 
 boot_clock::time_point Server::confirmed(unsigned move) const {

@@ -4,6 +4,7 @@
 #include <boost/asio/ip/tcp.hpp>
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <memory>
 #include <mutex>
@@ -95,16 +96,30 @@ struct Server {
     std::atomic<std::uint64_t> requests{0};  ///< commands sent so far
     Greeting* greeting = nullptr;            ///< outlives every connection; may be null
     std::shared_ptr<Where> where;            ///< default: the target's host
+    /// The host's name leads to another address now; moved() was called. On the thread that
+    /// connects; may be empty.
+    std::function<void(const std::string& from, const std::string& to)> on_move;
 
     struct Reached {
         tcp::endpoint endpoint;
         std::string host;  ///< for the certificate
     };
-    /// Where the server was last reached, or the host itself if it is an address. Lanes connect
-    /// there, since they must not wait for a name server. Thread-safe.
+    /// Where the server was last reached, or the host itself if it is an address. Thread-safe.
     std::optional<Reached> reached() const;
-    /// Ignored if the server has moved since that place was found.
-    void reached(const tcp::endpoint&, const Location&);
+    /// The same for lanes, which must not wait for a name server: nothing, while the host's name
+    /// may mean another address. Thread-safe.
+    std::optional<Reached> reached_for_lane() const;
+    /// A connection there has ended: what the host's name means is not certain until the engine has
+    /// looked it up, or sees that its own connection works. Thread-safe.
+    void doubt() noexcept { doubted_ = named_; }
+    void trust() noexcept {
+        if (doubted_.load(std::memory_order_relaxed)) doubted_ = false;
+    }
+    /// A connection there is of use. Another address than before is a move, and sets
+    /// Location::move. Ignored if the server has moved since that place was found.
+    void reached(const tcp::endpoint&, Location&);
+    /// Where that is, for people: "cache1:6379 (10.0.0.1)". Empty: nowhere yet.
+    std::string serving() const;
 
     /// How often the server has moved: a connection of an earlier count leads to another server.
     /// Thread-safe.
@@ -118,8 +133,12 @@ struct Server {
     void confirm(boot_clock::time_point since);
 
 private:
+    void move();  // under the mutex
+
     mutable std::mutex mutex_;
     std::optional<Reached> reached_;
+    const bool named_;  ///< the host is no address
+    std::atomic<bool> doubted_{false};
     boot_clock::time_point confirmed_ = boot_clock::time_point::min();
     std::atomic<unsigned> moves_{0};
 };

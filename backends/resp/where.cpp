@@ -1,6 +1,9 @@
 #include "where.hpp"
 
+#include <algorithm>
+
 #include "errors.hpp"
+#include "server.hpp"
 
 namespace holdfast::resp {
 
@@ -20,18 +23,25 @@ asio::awaitable<spi::Answer<std::vector<tcp::endpoint>>> endpoints_of(
 }
 
 asio::awaitable<spi::Answer<Location>> NamedHost::find(boot_clock::time_point deadline) {
-    auto looking = endpoints_of(names_, host_, port_, deadline);
+    const Target& target = server_.target;
+    auto looking = endpoints_of(names_, target.host, target.port, deadline);
     auto found = co_await std::move(looking);
     if (!found) co_return found.error();
     Location place;
     place.endpoints = std::move(*found);
-    place.host = host_;
-    place.text = display_;
+    place.host = target.host;
+    place.text = target.display;
+    place.move = server_.moves();
+    // Where this client is goes first, as long as the name still means it.
+    if (const auto here = server_.reached()) {
+        const auto at = std::find(place.endpoints.begin(), place.endpoints.end(), here->endpoint);
+        if (at != place.endpoints.end()) std::rotate(place.endpoints.begin(), at, at + 1);
+    }
     co_return place;
 }
 
 std::string NamedHost::unanswered() const {
-    return host_ + ": " + spi::HostNames::words(asio::error::timed_out);
+    return server_.target.host + ": " + spi::HostNames::words(asio::error::timed_out);
 }
 
 }  // namespace holdfast::resp

@@ -13,6 +13,8 @@ namespace holdfast::resp {
 namespace asio = boost::asio;
 using tcp = asio::ip::tcp;
 
+struct Server;
+
 struct Location {
     std::vector<tcp::endpoint> endpoints;
     std::string host;   ///< for the certificate
@@ -35,16 +37,14 @@ public:
 /// The host of a URL, which is looked up each time.
 class NamedHost final : public Where {
 public:
-    NamedHost(std::string host, std::uint16_t port, std::string display)
-        : host_(std::move(host)), port_(port), display_(std::move(display)) {}
+    /// The server outlives it.
+    explicit NamedHost(const Server& server) : server_(server) {}
     asio::awaitable<spi::Answer<Location>> find(boot_clock::time_point deadline) override;
     std::string unanswered() const override;
 
 private:
     spi::HostNames names_;
-    const std::string host_;
-    const std::uint16_t port_;
-    const std::string display_;
+    const Server& server_;
 };
 
 /// The endpoints of a host, by `names`; ends a little before `deadline`, so that the error can name

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
+#include <set>
 
 #include "errors.hpp"
 #include "holdfast/spi/drift.hpp"
@@ -80,6 +81,17 @@ void ZooKeeperBackend::tidy() {
         asio::co_spawn(shared_->engine, std::move(task), asio::detached);
         return true;
     });
+}
+
+std::string ZooKeeperBackend::serving() const {
+    std::set<std::string> servers;  // each session has its own
+    for (const auto& [times, s] : sessions_)
+        servers.insert(s->handle().server());
+    servers.erase("");
+    std::string all;
+    for (const std::string& one : servers)
+        all += (all.empty() ? "" : ", ") + one;
+    return all;
 }
 
 awaitable<void> ZooKeeperBackend::end_session(SessionPtr s) {

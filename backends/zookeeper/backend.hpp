@@ -35,6 +35,7 @@ public:
         shared_->observed.set(parent_path(shared_->options, name), name, on);
     }
     awaitable<void> close() override;
+    std::string serving() const override;
     std::uint64_t requests() const noexcept override { return shared_->requests.load(); }
 
 private:

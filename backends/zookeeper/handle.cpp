@@ -217,6 +217,8 @@ void Handle::failed(int system_error) {
     down_ = false;
     const bool was = std::exchange(connected_, false);
     if (was && listener_ != nullptr) listener_->disconnected();
+    // The first one since it was connected.
+    if (seen_ && failures_ == 0) resolve(true);
     if (!was && system_error != 0 && system_error != EAGAIN && system_error != EINPROGRESS) {
         const int shown = system_error == EHOSTDOWN ? ECONNRESET : system_error;
         trouble_ = {make(Error::unreachable),
@@ -242,7 +244,7 @@ void Handle::arm_timer(std::chrono::nanoseconds due) {
         if (std::exchange(self->retry_pending_, false)) {
             // Addresses may have changed when nobody answers under the old ones.
             if (self->zh_ == nullptr || self->failures_ % (4 * self->servers_) == 0)
-                return self->resolve();
+                return self->resolve(false);
         }
         self->turn(0);
     });

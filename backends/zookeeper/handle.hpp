@@ -51,6 +51,8 @@ public:
     /// Resolves and connects; the Listener receives the rest.
     void start();
     bool connected() const noexcept { return connected_ && !down_; }
+    /// The server that it is connected to, for people; else empty.
+    std::string server() const;
     boot_clock::time_point connected_since() const noexcept { return connected_since_; }
     /// A moment before the request that made the session, or the present connection, was sent.
     boot_clock::time_point connect_sent() const noexcept { return connect_sent_; }
@@ -99,8 +101,11 @@ public:
 
 private:
     static void on_event(_zhandle*, int type, int state, const char* path, void* context);
-    void resolve();
-    void resolved(const std::vector<result<spi::HostNames::Addresses>>& answers);
+    /// The host, and the address that the client library has of it; empty: no host means it.
+    std::string known_as(std::string_view server) const;
+    /// `aside`: while it connects to the addresses that it knows.
+    void resolve(bool aside);
+    void resolved(const std::vector<result<spi::HostNames::Addresses>>& answers, bool aside);
     void open(const std::string& servers);
     void turn(int events);
     struct Interest;

@@ -38,27 +38,44 @@ std::string hosts_text(const Options& o) {
     return out;
 }
 
+std::string Handle::server() const {
+    const char* const now = connected() ? zoo_get_current_server(zh_) : nullptr;
+    if (now == nullptr) return {};
+    std::string known = known_as(now);
+    return known.empty() ? now : known;
+}
+
+std::string Handle::known_as(std::string_view server) const {
+    for (std::size_t i = 0; i < addresses_.size(); ++i) {
+        const spi::Endpoint& host = shared_->options.hosts[i];
+        for (const auto& a : addresses_[i])
+            if (spi::text_of({a.to_string(), host.port}) == server)
+                return spi::text_of(host, a.to_string());
+    }
+    return {};
+}
+
 void Handle::start() {
     if (started_ || closing_) return;
     started_ = true;
-    resolve();
+    resolve(false);
 }
 
-void Handle::resolve() {
+void Handle::resolve(bool aside) {
     std::vector<std::string> hosts;
     for (const spi::Endpoint& e : shared_->options.hosts)
         hosts.push_back(e.host);
     // A name that is unknown, or not answered in time, does not keep the others away.
     auto looking = shared_->names.look_up(std::move(hosts), boot_clock::now() + patience);
-    boost::asio::co_spawn(
-        shared_->engine, std::move(looking),
-        [weak = weak_from_this()](const std::exception_ptr&,
-                                  const std::vector<result<spi::HostNames::Addresses>>& answers) {
-            if (const auto self = weak.lock()) self->resolved(answers);
-        });
+    boost::asio::co_spawn(shared_->engine, std::move(looking),
+                          [weak = weak_from_this(), aside](
+                              const std::exception_ptr&,
+                              const std::vector<result<spi::HostNames::Addresses>>& answers) {
+                              if (const auto self = weak.lock()) self->resolved(answers, aside);
+                          });
 }
 
-void Handle::resolved(const std::vector<result<spi::HostNames::Addresses>>& answers) {
+void Handle::resolved(const std::vector<result<spi::HostNames::Addresses>>& answers, bool aside) {
     if (closing_ || over_) return;
     const auto& hosts = shared_->options.hosts;
     addresses_.resize(hosts.size());
@@ -86,11 +103,14 @@ void Handle::resolved(const std::vector<result<spi::HostNames::Addresses>>& answ
         servers += e.address().to_string() + ":" + std::to_string(e.port());
     }
     if (zh_ == nullptr) return open(servers);
-    if (servers != server_list_ && !connected_) {
+    // Connected to one that is still meant, it stays there, and so does the list.
+    const bool elsewhere =
+        servers != server_list_ && (!connected_ || known_as(zoo_get_current_server(zh_)).empty());
+    if (elsewhere) {
         server_list_ = servers;
         zoo_set_servers(zh_, servers.c_str());
     }
-    turn(0);
+    if (elsewhere || !aside) turn(0);
 }
 
 void Handle::open(const std::string& servers) {

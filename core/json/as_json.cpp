@@ -82,6 +82,7 @@ boost::json::object as_json(const Inspection& i, const std::string& url) {
             nodes.push_back(as_json(n));
         o["nodes"] = std::move(nodes);
     }
+    if (!i.server.empty()) o["server"] = clean_utf8(i.server);
     if (i.last_token) o["last_token"] = i.last_token.value;
     if (i.last_break) o["last_break"] = as_json(*i.last_break);
     return o;
@@ -140,6 +141,7 @@ boost::json::object as_json(const Examination& e, const Client& client,
                           {"url", clean_utf8(client.url())},
                           {"verdict", to_string(verdict_without(e, accepted))},
                           {"safety", to_string(e.capabilities.safety)}};
+    if (!e.server.empty()) o["server"] = clean_utf8(e.server);
     o["findings"] = std::move(findings);
     return o;
 }

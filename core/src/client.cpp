@@ -115,7 +115,10 @@ Verb<Examination> examination_of_server() {
 spi::awaitable<spi::Answer<Examination>> examine_all(Engine& e, boot_clock::time_point deadline) {
     auto asking = e.backend().examine(deadline);
     auto found = co_await std::move(asking);
-    if (found) spi::judge(spi::local_checks(), local_facts(e), found->findings);
+    if (found) {
+        spi::judge(spi::local_checks(), local_facts(e), found->findings);
+        found->server = e.backend().serving();
+    }
     co_return found;
 }
 

@@ -65,7 +65,9 @@ awaitable<Answer<Inspection>> Backend::inspect(std::string_view name,
     auto asking = survey(name, deadline);
     auto found = co_await std::move(asking);
     if (!found) co_return found.error();
-    co_return std::move(*found).inspection(name);
+    auto out = std::move(*found).inspection(name);
+    out.server = serving();
+    co_return out;
 }
 
 awaitable<Answer<std::vector<Broken>>> Backend::break_lock(std::string_view name,

@@ -88,7 +88,7 @@ class Json(CliTest):
         checked = self.holdfast("run", "c", "--", support.CLI, "--json", "check").out
         self.look("holdfast.check/1", json.loads(checked))
         # What needs a loss, a look again and again, or another backend.
-        rare = {"limit", "closed_for_ms", "nodes", "time", "error", "renewed_within_ms", "not_renewed_for_ms", "where",
+        rare = {"limit", "closed_for_ms", "nodes", "server", "time", "error", "renewed_within_ms", "not_renewed_for_ms", "where",
                 "consequence", "remedy", "accepted"}
         for title, fields in self.fields.items():
             if title != "node":

@@ -1,6 +1,7 @@
 """inspect, list, break, backends, check: text for people, JSON for programs."""
 import json
 import math
+import re
 import socket
 import threading
 import time
@@ -205,6 +206,12 @@ class OnRedis(OnSqlite):
                          {w.pid for w in waiters})
         self.assertRegex(self.holdfast("inspect", "job").out, r"(?m)^  3\. waits: ")
 
+    def test_the_server_that_answered_is_named(self):
+        where = re.search(r"127\.0\.0\.1:\d+", self.url)[0]
+        self.assertIn(f"  served by {where}\n", self.holdfast("-v", "inspect", "job").out)
+        self.assertNotIn("served by", self.holdfast("inspect", "job").out)
+        self.assertEqual(self.inspect("job")["server"], where)
+
 
 class Doctor(CliTest):
     def test_exit_codes_and_words(self):
@@ -212,7 +219,7 @@ class Doctor(CliTest):
         self.addCleanup(server.close)
         sound = self.holdfast("doctor", server.url, url=None)
         self.assertEqual((sound.code, sound.err), (0, ""), sound)
-        self.assertRegex(sound.out, r"^redis://\S+: class B\n\d+ checks: 0 unsafe, 0 unknown, 0 slow, \d+ sound\n$")
+        self.assertRegex(sound.out, r"^redis://\S+: class B\nserved by 127\.0\.0\.1:\d+\n\d+ checks: 0 unsafe, 0 unknown, 0 slow, \d+ sound\n$")
         self.assertIn("sound    redis.fsync\n", self.holdfast("-v", "doctor", server.url, url=None).out)
         slow = self.holdfast("doctor", server.url + "?ttl=500ms", url=None)
         self.assertEqual(slow.code, 1, slow)
@@ -221,7 +228,7 @@ class Doctor(CliTest):
         self.addCleanup(bare.close)
         unsafe = self.holdfast("doctor", bare.url, url=None)
         self.assertEqual(unsafe.code, 2, unsafe)
-        self.assertRegex(unsafe.out, r"class D\nunsafe   redis.persistence\n.*\n         so: .*\n         do: ")
+        self.assertRegex(unsafe.out, r"class D\nserved by \S+\nunsafe   redis.persistence\n.*\n         so: .*\n         do: ")
         # Whether Debian's SQLite was mended cannot be asked.
         unknown = self.holdfast("doctor", "sqlite://" + self.path("locks.db"), url=None)
         self.assertEqual(unknown.code, 3 if "sqlite.version" in unknown.out else 0, unknown)

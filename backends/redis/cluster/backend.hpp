@@ -33,6 +33,7 @@ public:
     awaitable<spi::Answer<Examination>> examine(boot_clock::time_point deadline) override;
     std::unique_ptr<spi::Lane> open_lane() override;
     awaitable<void> close() override;
+    std::string serving() const override { return members_->serving(); }
     std::uint64_t requests() const noexcept override;
 
 private:

@@ -21,22 +21,21 @@ constexpr milliseconds look_patience{500};
 class Place final : public Member {
 public:
     Place(std::weak_ptr<Members> members, Node& node)
-        : members_(std::move(members)),
-          node_(node),
-          host_(node.endpoint.host, node.endpoint.port, node.display) {}
+        : members_(std::move(members)), node_(node) {}
 
+    void leads_to(std::shared_ptr<Where> host) override { host_ = std::move(host); }
     asio::awaitable<spi::Answer<Location>> find(boot_clock::time_point deadline) override {
         const auto members = members_.lock();
         if (!members) co_return spi::Failure(errc::closed);
         const unsigned move = node_.backend->moves();
         // It was connected before: the server may have failed.
         if (std::exchange(used_, true) && !node_.asked) members->look();
-        auto finding = host_.find(deadline);
+        auto finding = host_->find(deadline);
         auto found = co_await std::move(finding);
         if (found) found->move = move;
         co_return found;
     }
-    std::string unanswered() const override { return host_.unanswered(); }
+    std::string unanswered() const override { return host_->unanswered(); }
     spi::Failure judged(spi::Failure failed) const override {
         const auto members = members_.lock();
         return members ? members->judged(node_, std::move(failed)) : failed;
@@ -59,7 +58,7 @@ public:
 private:
     const std::weak_ptr<Members> members_;
     Node& node_;
-    NamedHost host_;
+    std::shared_ptr<Where> host_;
     bool used_ = false;
 };
 
@@ -99,6 +98,15 @@ std::uint64_t Members::requests() const {
     std::uint64_t all = 0;
     for (const auto& node : nodes_)
         all += node->backend->requests();
+    return all;
+}
+
+std::string Members::serving() const {
+    const std::lock_guard hold(mutex_);
+    std::string all;
+    for (const auto& node : nodes_)
+        if (const auto one = node->backend->serving(); !one.empty())
+            all += (all.empty() ? "" : ", ") + one;
     return all;
 }
 

@@ -49,6 +49,8 @@ public:
     const std::vector<std::unique_ptr<Node>>& all() const noexcept { return nodes_; }
     /// Sent to all of them. Any thread.
     std::uint64_t requests() const;
+    /// Those that are connected, for people. Any thread.
+    std::string serving() const;
 
     /// Begins to look for the slots' servers, if that is not under way.
     void look();

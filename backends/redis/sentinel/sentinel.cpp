@@ -15,6 +15,25 @@ constexpr std::string_view channel = "+switch-master";
 /// old one there for seconds, with the new epoch.
 constexpr std::string_view asks_address = "GET-MASTER-ADDR-BY-NAME";
 
+/// Names the connection. A user who may not do that goes without.
+class Naming final : public resp::Greeting {
+public:
+    unsigned ask(const Target& target, std::string& out) override {
+        if (target.client_name.empty()) return 0;
+        Command c;
+        c.add("CLIENT").add("SETNAME").add(target.client_name);
+        c.encode(out);
+        return 1;
+    }
+    spi::Failure answered(unsigned, const Reply&) override { return {}; }
+};
+
+resp::Greeting& naming() noexcept {
+    static Naming one;
+    return one;
+}
+[[maybe_unused]] const auto& naming_at_load = naming();
+
 }  // namespace
 
 Sentinel::Sentinel(asio::any_io_executor e, Target t, tls::Context* tls, std::string name,
@@ -25,7 +44,9 @@ Sentinel::Sentinel(asio::any_io_executor e, Target t, tls::Context* tls, std::st
       name_(std::move(name)),
       patience_(patience),
       listener_(std::move(listener)),
-      timer_(executor_) {}
+      timer_(executor_) {
+    server_->greeting = &naming();
+}
 
 void Sentinel::ask() {
     if (closed_) return;

@@ -22,8 +22,7 @@ bool is_address(const std::string& host) {
 
 std::string Hosts::words(const Destination& place) const {
     const spi::Endpoint& host = hosts_[place.host];
-    std::string text = host.host.empty() ? "the Unix socket" : spi::text_of(host);
-    if (!place.address.empty() && place.address != host.host) text += " (" + place.address + ')';
+    std::string text = host.host.empty() ? "the Unix socket" : spi::text_of(host, place.address);
     if (!place.incarnation.empty()) text += ", " + place.incarnation;
     return text;
 }
@@ -47,7 +46,7 @@ spi::Answer<std::vector<std::string>> Hosts::addresses(
         if (const auto last = reached_.find(at); last != reached_.end())
             known.push_back(last->second);
     }
-    if (!look_up && !known.empty()) return known;
+    if (!look_up && !known.empty() && !doubted_) return known;
     if (!look_up) return spi::Failure(errors_.make(Error::unresolved), nowhere);
     if (!known.empty()) look_up = std::min(*look_up, boot_clock::now() + patience_with_names);
     const auto found = names_.wait_for(host, *look_up);

@@ -60,6 +60,12 @@ public:
     /// A connection that was begun in generation `began` is of use. Nothing: this client has left
     /// that place meanwhile.
     std::optional<Reached> reach(Destination, unsigned began);
+    /// A connection has ended: what a name means is not certain until one is made after a look-up,
+    /// or the engine sees that its own works. Meanwhile nobody connects without a look-up.
+    void doubt() noexcept { doubted_ = true; }
+    void trust() noexcept {
+        if (doubted_.load(std::memory_order_relaxed)) doubted_ = false;
+    }
     /// That host does not answer, which costs more time than a refusal: the next one is tried first
     /// from now on.
     void silent(std::size_t host);
@@ -73,6 +79,7 @@ private:
     std::optional<Destination> here_;
     std::map<std::size_t, std::string> reached_;  ///< the last address of each
     std::atomic<unsigned> generation_{1};
+    std::atomic<bool> doubted_{false};
 };
 
 }  // namespace holdfast::sql

@@ -19,6 +19,10 @@ public:
     spi::awaitable<void> attempt(std::span<spi::Attempt* const> items) override;
     spi::awaitable<void> withdraw(std::span<spi::Attempt* const> items) override;
     spi::awaitable<void> close() final;
+    std::string serving() const final {
+        const auto here = server_->hosts.here();
+        return here ? server_->hosts.words(*here) : std::string();
+    }
     std::uint64_t requests() const noexcept final { return server_->requests; }
 
 protected:

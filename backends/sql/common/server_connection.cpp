@@ -48,6 +48,7 @@ ServerConnection::ServerConnection(Server& server, Resolve resolve)
     : server_(server), resolve_(resolve), guard_(server.watchdog, resolve == Resolve::no) {}
 
 void ServerConnection::close() noexcept {
+    if (connected()) server_.hosts.doubt();
     guard_.watch(-1);
     drop();
 }
@@ -143,8 +144,11 @@ spi::Failure ServerConnection::open(boot_clock::time_point deadline) {
     if (connected() && unchecked && (guard_.ended() || spoken_to())) close();
     if (connected() && !current()) close();
     used_ = now;
-    if (connected()) return {};
     const bool spare = resolve_ == Resolve::no;
+    if (connected()) {
+        if (!spare) server_.hosts.trust();
+        return {};
+    }
     if (spare && now < server_.crowded_until())
         return {server_.errors.make(Error::too_many), "the server has no connection to spare"};
     if (spare)
@@ -154,6 +158,7 @@ spi::Failure ServerConnection::open(boot_clock::time_point deadline) {
     const auto until = spare ? deadline : spi::net::connect_until(deadline);
     const auto look_up = spare ? std::optional<boot_clock::time_point>() : deadline;
     auto failed = find(opening, until, look_up);
+    if (!failed && !spare) server_.hosts.trust();
     const bool unanswered = !failed || failed.why == server_.errors.make(Error::no_answer);
     if (unanswered && opening.answered() && boot_clock::now() >= deadline)
         failed.why = server_.errors.make(Error::connecting);

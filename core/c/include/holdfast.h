@@ -186,7 +186,7 @@ enum {
     HF_REPORT_IN_DOUBT = 6,    /* a request was not answered; Holdfast finds out */
     HF_REPORT_RELEASED = 7,    /* the server answered the release */
     HF_REPORT_WARNING = 8,     /* `text` only: about the deployment, or about dropped reports */
-    HF_REPORT_UNREACHABLE = 9, /* no answer for a request time-out; the acquisition waits on */
+    HF_REPORT_UNREACHABLE = 9, /* no answer for a request time-out; the call waits on */
     HF_REPORT_REACHABLE = 10,  /* an answer after that */
     HF_REPORT_MOVED = 11       /* other servers serve now: `text` says which, and which before */
 };

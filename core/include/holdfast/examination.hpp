@@ -31,6 +31,7 @@ struct Finding {
 struct Examination {
     Capabilities capabilities;
     std::vector<Finding> findings;  ///< of every check that applies, sound ones too
+    std::string server = {};        ///< that serves now: "db1:5432 (10.0.0.1)"; may be empty
     /// The worst verdict of all findings.
     Verdict verdict() const noexcept {
         Verdict worst = Verdict::sound;

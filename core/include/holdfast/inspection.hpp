@@ -57,6 +57,7 @@ struct Inspection {
     std::optional<milliseconds> closed_for = {};  ///< kept closed by lock_delay or min_hold
     std::vector<Holder> holders, waiters;
     std::vector<NodeView> nodes;  ///< with Redlock; empty where one server or ensemble decides
+    std::string server = {};      ///< that answers now: "db1:5432 (10.0.0.1)"; may be empty
     FencingToken last_token{};    ///< highest token granted, as far as the server remembers
     /// The last break of the name, for a day. None: there was none, or it could not be recorded.
     std::optional<BreakRecord> last_break = {};

@@ -11,6 +11,7 @@
 #include "catch.hpp"
 #include "client.hpp"
 #include "deployment.hpp"
+#include "heard.hpp"
 #include "holdfast/lab/wait_until.hpp"
 #include "holdfast/lab/zookeeper_server.hpp"
 #include "slow_name.hpp"
@@ -23,6 +24,7 @@ namespace lab = holdfast::lab;
 using hf::boot_clock;
 using hf::errc;
 using test_support::cap;
+using test_support::Heard;
 using test_support::open;
 
 namespace {
@@ -31,8 +33,13 @@ namespace {
 struct Ground {
     explicit Ground(const std::string& backend) : servers(hf::deployments::start(backend)) {}
     std::string url(const std::vector<std::string>& hosts) const {
+        return named(servers->url(), hosts);
+    }
+    std::string url(const std::vector<std::string>& hosts, const hf::deployments::Link& way) const {
+        return named(servers->url(way), hosts);
+    }
+    static std::string named(std::string out, const std::vector<std::string>& hosts) {
         static const std::string here = "127.0.0.1";
-        std::string out = servers->url();
         std::size_t host = 0;
         for (auto at = out.find(here); at != out.npos; at = out.find(here, at + 1))
             out.replace(at, here.size(), hosts[host++ % hosts.size()]);
@@ -51,8 +58,9 @@ std::vector<std::string> networked() {
 }
 
 hf::result<hf::Lease> acquire(const hf::Client& client, hf::milliseconds wait,
-                              hf::Diagnostics& words) {
-    auto lock = client.make_lock("N");
+                              hf::Diagnostics& words, const std::string& name = "N",
+                              const hf::LockOptions& options = {}) {
+    auto lock = client.make_lock(name, options);
     REQUIRE(lock.has_value());
     return (*lock)->acquire({.wait = wait, .diagnostics = &words});
 }
@@ -105,6 +113,73 @@ TEST_CASE("a name server that hangs: told in time, closed in time, and granted w
     INFO(words.text());
     REQUIRE(lease.has_value());
     CHECK(lease->release() == hf::ReleaseResult::released);
+}
+
+TEST_CASE("a name that moves is looked up at each connect, and what it meant before is left") {
+    const std::string backend = GENERATE(from_range(networked()));
+    INFO(backend);
+    const Ground ground = Ground(backend);
+    const auto way = ground.servers->link();
+    const auto at = [&](const std::string& address) {
+        for (auto& proxy : *way)
+            proxy.listen_at(address);
+    };
+    const auto cut = [&] {
+        for (auto& proxy : *way)
+            proxy.cut_all();
+    };
+    SlowName name("moving.test", "127.0.0.1");
+    name.answer();
+    Heard heard;
+    const auto client = open(ground.url({"moving.test"}, *way), {.events = heard.sink()});
+    const auto granted = [&] {
+        hf::Diagnostics unread;
+        auto lease = acquire(client, 0ms, unread);
+        if (lease) lease->release();
+        return lease.has_value();
+    };
+    hf::Diagnostics words;
+    // A session of these ZooKeeper servers cannot last over all of it.
+    const bool lasts = backend != "zookeeper";
+    hf::LockOptions long_ttl;
+    if (lasts) long_ttl.ttl = 60s;
+    auto kept = acquire(client, 10s, words, "kept", long_ttl);
+    INFO(words.text());
+    REQUIRE(kept.has_value());
+    REQUIRE(granted());
+    // The names that Sentinels have are their own, and not those of the servers.
+    const bool shown = backend != "redis-sentinel";
+    const auto served_by = [&](const std::string& address) {
+        const std::string said = client.inspect("kept").value().server;
+        INFO(said);
+        CHECK((said.find("moving.test:") == 0) == shown);
+        return said.find('(' + address + ')') != std::string::npos;
+    };
+    CHECK(served_by("127.0.0.1") == shown);
+
+    // Nothing is there yet. The former address goes on to answer, and must not be asked.
+    name.means("127.0.0.2");
+    cut();
+    lab::wait_until([&] { return !granted(); }, cap(20s), "the former address is left");
+    CHECK(lab::stays_true([&] { return !granted(); }, 500ms));
+    at("127.0.0.2");
+    lab::wait_until(granted, cap(20s), "the new address is found");
+    lab::wait_until([&] { return !lasts || kept->renew().has_value(); }, cap(20s),
+                    "the lease is renewed");
+    CHECK(served_by("127.0.0.2") == shown);
+    CHECK_FALSE(served_by("127.0.0.1"));
+
+    // One server has become another one; members of one cluster are all the same.
+    const bool moves = shown && backend != "etcd" && backend != "zookeeper";
+    if (moves)
+        lab::wait_until([&] { return !heard.of(hf::Event::Kind::moved).empty(); }, cap(5s),
+                        "it is told");
+    CHECK((client.stats().moves > 0) == moves);
+    for (const auto& e : heard.of(hf::Event::Kind::moved)) {
+        INFO(e.text);
+        CHECK(e.text.find("(127.0.0.1)") < e.text.find("(127.0.0.2)"));
+    }
+    CHECK((!lasts || kept->release() == hf::ReleaseResult::released));
 }
 
 TEST_CASE("redlock: the names of a minority that hang keep nobody from the majority") {

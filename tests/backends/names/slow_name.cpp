@@ -70,6 +70,11 @@ void SlowName::answer() {
     changed.notify_all();
 }
 
+void SlowName::means(std::string address) {
+    const std::lock_guard hold(mutex);
+    names()[host_].address = std::move(address);
+}
+
 int SlowName::waiting() const {
     const std::lock_guard hold(mutex);
     return names()[host_].waiting;

@@ -16,6 +16,8 @@ public:
 
     /// From now on, and for those who wait.
     void answer();
+    /// It means that address from now on.
+    void means(std::string address);
     /// How many look-ups hang.
     int waiting() const;
 

@@ -79,6 +79,10 @@ TEST_CASE("sentinel: a switch is followed: leases are renewed there, a waiter go
     auto waits = std::async(std::launch::async, [&] { return wanted->acquire({.wait = 60s}); });
     lab::wait_until([&] { return other.stats().waiting == 1; }, cap(10s), "it waits");
 
+    const auto served_by = [&] { return client.inspect("held").value().server; };
+    CHECK(served_by() == "127.0.0.1:" + std::to_string(set.announced(set.primary())));
+    CHECK(set.ask_sentinel(0, {"CLIENT", "LIST"}).text.find("name=holdfast ") != std::string::npos);
+
     const auto former = set.fail_over();
     lab::wait_until([&] { return client.stats().moves == 1 && other.stats().moves == 1; }, cap(30s),
                     "both have moved");
@@ -91,6 +95,7 @@ TEST_CASE("sentinel: a switch is followed: leases are renewed there, a waiter go
               " to 127.0.0.1:" + std::to_string(set.announced(now)));
     CHECK(lease.renew().has_value());
     CHECK(lease.valid());
+    CHECK(served_by() == "127.0.0.1:" + std::to_string(set.announced(now)));
     CHECK(waits.wait_for(0s) == std::future_status::timeout);
     CHECK(lease.release() == hf::ReleaseResult::released);
     const auto next = waits.get();

@@ -119,6 +119,10 @@ std::uint16_t Proxy::port() const noexcept {
     return impl_->port();
 }
 
+void Proxy::listen_at(const std::string& address) {
+    impl_->on_engine([&](detail::ProxyEngine& engine) { engine.listen_at(address); });
+}
+
 void Proxy::apply(const Fault& fault) {
     impl_->on_engine([&](detail::ProxyEngine& engine) { engine.apply(fault); });
 }

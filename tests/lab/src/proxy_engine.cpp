@@ -67,6 +67,14 @@ void ProxyEngine::listen() {
     accept();
 }
 
+void ProxyEngine::listen_at(const std::string& address) {
+    error_code error;
+    listen_at_.address(asio::ip::make_address(address, error));
+    if (error) throw LabError(address + " is no address");
+    acceptor_.close(error);
+    listen();
+}
+
 void ProxyEngine::shut_down() {
     error_code ignored;
     stop_script();

@@ -26,6 +26,7 @@ public:
                 std::uint64_t seed);
 
     void listen();  // LabError when the port cannot be had
+    void listen_at(const std::string& address);
     void shut_down();
 
     std::size_t apply(const Fault& fault);  // the number of connections that were ended at once
@@ -94,7 +95,7 @@ private:
     }
 
     boost::asio::io_context& context_;
-    const Tcp::endpoint listen_at_;
+    Tcp::endpoint listen_at_;
     const Tcp::endpoint server_;
     Tcp::acceptor acceptor_;
     boost::asio::steady_timer accept_again_;

@@ -269,6 +269,10 @@ public:
     /// Ends every connection; verbs under way end with an error. Called once, on the engine thread,
     /// before the destructor.
     virtual awaitable<void> close() { co_return; }
+    /// The server that requests go to now, for people: "db1:5432 (10.0.0.1), timeline 2"; where a
+    /// majority decides, each that is reached. Empty: none is reached, or none is needed. Engine
+    /// thread only.
+    virtual std::string serving() const { return {}; }
     /// Requests sent so far, lanes included. A request is what the server executes as one: a
     /// command, a script, a statement, a transaction. Default: not counted. Any thread.
     virtual std::uint64_t requests() const noexcept { return 0; }

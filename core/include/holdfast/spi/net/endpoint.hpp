@@ -18,6 +18,12 @@ inline std::string text_of(const Endpoint& e) {
            (e.port != 0 ? ":" + std::to_string(e.port) : std::string());
 }
 
+/// The same with what a host name means, where that is known: "cache1:6379 (10.0.0.1)".
+inline std::string text_of(const Endpoint& e, const std::string& address) {
+    const bool known = !address.empty() && address != e.host;
+    return text_of(e) + (known ? " (" + address + ")" : std::string());
+}
+
 /// One "host:port" (port 0: none was written); nullopt when it is malformed, and in `problem` what
 /// continues a sentence about it: "has a port that is no number from 1 to 65535".
 HOLDFAST_EXPORT std::optional<Endpoint> parse_endpoint(std::string_view,

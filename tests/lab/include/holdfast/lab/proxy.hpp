@@ -60,6 +60,10 @@ public:
     [[nodiscard]] std::string host() const { return "127.0.0.1"; }
     [[nodiscard]] std::uint16_t port() const noexcept;  ///< stays the same while refusing
 
+    /// Listens at that address of this machine from now on, "127.0.0.2", on the same port. What is
+    /// connected goes on; see cut_all(). Errors: LabError.
+    void listen_at(const std::string& address);
+
     /// Installs a fault, as all the following do.
     void apply(const Fault& fault);
 
