@@ -192,6 +192,8 @@ inline std::string flaw(X509* own) {
 /// connection was cut off before the first answer. `name`: as for expect(). Empty: TLS was not the
 /// cause.
 inline std::string explain(SSL* session, unsigned long reason, const std::string& name) {
+    if (ERR_GET_LIB(reason) == ERR_LIB_SYS)
+        reason = 0;  // what OpenSSL 3.5 makes of a connection's end
     X509* const own = SSL_get_certificate(session);
     const bool asked = SSL_get_ex_data(session, asked_mark) != nullptr;
     const bool alert =

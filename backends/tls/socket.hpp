@@ -120,7 +120,7 @@ private:
         if (why == SSL_ERROR_ZERO_RETURN) return 0;
         if (why == waits)
             errno = came_ ? EINTR : EAGAIN;
-        else if (why == SSL_ERROR_SYSCALL && ERR_peek_error() == 0)
+        else if (why == SSL_ERROR_SYSCALL)  // of which OpenSSL 3.5 has an error, and 3.0 none
             errno = code != 0 ? code : ECONNRESET;
         else
             errno = EPROTO;
