@@ -7,11 +7,11 @@
 // have at most one turn each, however many they want.
 //
 // From when on one stands depends on the backend. It does as soon as the server shows it in line,
-// or shows its mark. Redlock shows none: there it does with its second question, which leaves the
-// mark. Else it does once it has waited for a second, from the first answer, and a look that was
-// sent after that has been answered, which has left the mark. A mark has the time of the first
-// request, so others' later ones are refused as long as it is renewed: by each look, three of which
-// fit into the time for which it lasts. Before that second is over one may see any number of turns.
+// or has its mark, which Redlock's nodes keep and nobody is shown. Else it does once it has waited
+// for a second, from the first answer, and a look that was sent after that has been answered, which
+// has left the mark. A mark has the time of the first request, so others' later ones are refused as
+// long as it is renewed: by each look, three of which fit into the time for which it lasts. Before
+// that second is over one may see any number of turns.
 #include <algorithm>
 #include <atomic>
 #include <future>
@@ -88,7 +88,9 @@ private:
 /// Until it stands, as above. False: it was granted before.
 bool comes_to_stand(const std::string& name, const hf::Client& client,
                     const std::atomic<bool>& granted) {
-    const auto attempts = [&] { return client.stats().attempts; };
+    const auto attempts = [&, before = client.stats().attempts] {
+        return client.stats().attempts - before;
+    };
     const auto once = [&](auto condition) {
         lab::wait_until([&] { return granted || condition(); }, 30s, "it stands");
     };
@@ -99,8 +101,8 @@ bool comes_to_stand(const std::string& name, const hf::Client& client,
     };
     if (has(Capability::fifo)) {
         once(is_shown);
-    } else if (backend().marks_at_once()) {
-        once([&] { return attempts() >= 2; });  // the second one leaves its mark
+    } else if (backend().unseen_waiters(name)) {
+        once([&] { return backend().unseen_waiters(name, "one") > 0U; });
     } else {
         once([&] { return attempts() >= 2; });  // one after the other: the first one is answered
         const auto first = now();

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <holdfast/holdfast.hpp>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -166,8 +167,12 @@ public:
     virtual bool plant_stranger(const std::string&) { return false; }
     /// It is as it was put there.
     virtual bool stranger_is_whole(const std::string&) { return false; }
-    /// A waiter has a place with its second question, though nobody is shown it.
-    virtual bool marks_at_once() const { return false; }
+    /// How many waiters have a place in line for this name, of those with this note, or of all;
+    /// for a backend whose waiters get one, but are not shown.
+    virtual std::optional<std::size_t> unseen_waiters(const std::string& /*name*/,
+                                                      const std::string& /*note*/ = {}) {
+        return std::nullopt;
+    }
     /// Options with which an answer that comes 800 ms late is waited for.
     virtual std::string waits_for_late_answers() const { return "request_timeout=8s"; }
     /// One request of an engine's attempt takes a lock that is free; one more takes it later.

@@ -1,6 +1,11 @@
 // The suite's grounds on five nodes of Redlock, with tokens and without.
 #include "ground.hpp"
 
+#include <algorithm>
+#include <map>
+
+#include "holdfast/spi/owner.hpp"
+
 namespace suite {
 namespace {
 
@@ -45,7 +50,22 @@ public:
         return true;
     }
     bool durable() const override { return true; }
-    bool marks_at_once() const override { return query_.empty(); }
+    /// Of a majority of the nodes, each of which keeps "TICKET MODE OWNER CHANNEL".
+    std::optional<std::size_t> unseen_waiters(const std::string& name,
+                                              const std::string& note) override {
+        if (!query_.empty()) return std::nullopt;
+        std::map<std::string, std::size_t> nodes_with;
+        for (const auto& server : servers_)
+            for (const auto& mark :
+                 server->cli({"ZRANGE", "{" + name + "}:hf:m", "0", "-1"}).elements)
+                ++nodes_with[mark.text];
+        return static_cast<std::size_t>(std::ranges::count_if(nodes_with, [&](const auto& mark) {
+            const auto owner = mark.first.find(' ', mark.first.find(' ') + 1) + 1;
+            const auto text = std::string_view(mark.first).substr(owner);
+            const auto found = holdfast::spi::parse_owner(text.substr(0, text.find(' ')));
+            return mark.second > servers_.size() / 2 && (note.empty() || found.note == note);
+        }));
+    }
     std::string waits_for_late_answers() const override {
         return "request_timeout=8s&node_timeout=3s";
     }
