@@ -21,19 +21,16 @@ using namespace std::chrono_literals;
 namespace hf = holdfast;
 namespace lab = holdfast::lab;
 
-/// One Redis server, or all nodes of a Redlock or of a cluster as one: what is done is done to each
-/// of them.
+/// One Redis server, or all nodes of a Redlock as one: what is done is done to each of them.
 class RedisNodes {
 public:
     explicit RedisNodes(std::vector<lab::RedisServer*> nodes) : nodes_(std::move(nodes)) {}
-    /// The answer of the first one that has the key.
+    /// The first one's answer.
     lab::Reply cli(const std::vector<std::string>& arguments) {
-        std::vector<lab::Reply> all;
-        for (auto* node : nodes_)
-            all.push_back(node->cli(arguments));
-        for (const auto& reply : all)
-            if (!elsewhere(reply)) return reply;
-        return all.front();
+        lab::Reply first = nodes_.front()->cli(arguments);
+        for (std::size_t i = 1; i < nodes_.size(); ++i)
+            nodes_[i]->cli(arguments);
+        return first;
     }
     void kill() {
         for (auto* node : nodes_)
@@ -52,20 +49,16 @@ public:
             node->resume();
     }
     bool alive() { return nodes_.front()->alive(); }
-    /// At each of them that has the name it is the list that a stranger made of it.
+    /// At each of them the name is the list that a stranger made of it.
     bool is_stranger(const std::string& name) {
         for (auto* node : nodes_) {
             const auto found = node->cli({"LRANGE", name, "0", "-1"});
-            if (elsewhere(found)) continue;
             if (found.elements.size() != 1 || found.elements[0].text != "not a lock") return false;
         }
         return true;
     }
 
 private:
-    static bool elsewhere(const lab::Reply& reply) {
-        return reply.is_error() && reply.text.starts_with("MOVED");
-    }
     std::vector<lab::RedisServer*> nodes_;
 };
 

@@ -56,10 +56,12 @@ bool is_moving(const error_code& ec) {
     return ec == make(Error::moving);
 }
 
-/// How often, and after which pause, something goes again.
+/// How often, and after which pause, something goes again. Only in the first half of its time: a
+/// last request that the deadline overtakes would hide that the servers do answer.
 class Again {
 public:
-    explicit Again(boot_clock::time_point deadline) : deadline_(deadline) {}
+    explicit Again(boot_clock::time_point deadline)
+        : until_(boot_clock::now() + (deadline - boot_clock::now()) / 2) {}
     /// None: no more. `moving`: the slot is on its way; else another server has it.
     std::optional<milliseconds> after(bool moving) {
         if (!moving) {
@@ -68,12 +70,12 @@ public:
         }
         redirections_ = 0;
         const auto pause = std::exchange(pause_, std::min(2 * pause_, longest_pause));
-        if (boot_clock::now() + pause >= deadline_) return std::nullopt;
+        if (boot_clock::now() + pause >= until_) return std::nullopt;
         return pause;
     }
 
 private:
-    const boot_clock::time_point deadline_;
+    const boot_clock::time_point until_;
     unsigned redirections_ = 0;
     milliseconds pause_ = shortest_pause;
 };

@@ -120,6 +120,7 @@ TEST_CASE("cluster: a slot that moves keeps its lease, its waiter and its tokens
     CHECK(cluster.server(1).cli({"GET", name}).text == lease.owner_id());
     CHECK(lease.release() == hf::ReleaseResult::released);
     const auto next = waits.get();
+    INFO((next ? "granted" : next.error().message()));
     REQUIRE(next.has_value());
     CHECK(next->fencing_token().value > lease.fencing_token().value);
     CHECK(lock_in(client, fresh)->acquire({.wait = 10s}).has_value());
@@ -152,7 +153,7 @@ TEST_CASE("cluster: mode=plain works while a slot is on its way, by ASK", "[clus
     CHECK(kept.release() == hf::ReleaseResult::released);
 }
 
-TEST_CASE("cluster: 1,000 leases outlive the move of their slots", "[cluster]") {
+TEST_CASE("cluster: a thousand leases outlive the move of their slots", "[cluster]") {
     const unsigned seed = std::random_device{}();
     INFO("seed " << seed);
     lab::RedisClusterOptions options;
@@ -163,10 +164,12 @@ TEST_CASE("cluster: 1,000 leases outlive the move of their slots", "[cluster]") 
     std::vector<std::string> names;
     std::vector<hf::Lease> leases;
     std::set<unsigned> slots;
+    // Ten in each slot: to move a slot is most of the time that this takes.
     for (int i = 0; i < 1000; ++i) {
-        names.push_back("lease" + std::to_string(seed % 1000) + "-" + std::to_string(i));
+        names.push_back("{" + std::to_string(seed % 1000 + static_cast<unsigned>(i) % 100) +
+                        "}lease" + std::to_string(i));
         leases.push_back(lock_in(client, names.back())->acquire({.wait = 10s}).value());
-        slots.insert(cluster.slot_of(names.back()));
+        if (i < 100) slots.insert(cluster.slot_of(names.back()));
     }
     // Whoever asks meanwhile gets none of them.
     std::atomic<bool> ended{false};
@@ -185,9 +188,10 @@ TEST_CASE("cluster: 1,000 leases outlive the move of their slots", "[cluster]") 
     ended = true;
     asks.join();
     std::size_t lost = 0, there = 0;
+    auto last = cluster.server(3).connect();
     for (std::size_t i = 0; i < leases.size(); ++i) {
         lost += leases[i].valid() ? 0 : 1;
-        there += cluster.server(3).cli({"GET", names[i]}).text == leases[i].owner_id() ? 1 : 0;
+        there += last.command({"GET", names[i]}).text == leases[i].owner_id() ? 1 : 0;
     }
     CHECK(lost == 0);
     CHECK(there == leases.size());
@@ -221,8 +225,8 @@ TEST_CASE("cluster: a primary is killed: its replica is found, leases and waiter
     auto waits = std::async(std::launch::async, [&] { return wanted->acquire({.wait = 60s}); });
     lab::wait_until([&] { return other.stats().waiting == 1; }, cap(10s), "it waits");
 
-    cluster.server(0).kill();
     const auto slot = cluster.slot_of(names[0]);
+    cluster.server(0).kill();
     lab::wait_until([&] { return cluster.owner(slot, 1) == replica; }, cap(30s),
                     "the replica takes over");
     const auto took_over = hf::boot_clock::now();
@@ -328,7 +332,9 @@ TEST_CASE("cluster: doctor finds what is set up wrong", "[cluster]") {
     cluster.begin_move(7, 1);
     CHECK_THAT(found("redis.moving_slots"), ContainsSubstring("1 slot is being moved"));
     cluster.end_move(7, 1);
-    CHECK(cluster.server(0).cli({"CLUSTER", "DELSLOTS", "8"}).is_ok());
+    // No message says that a slot has no server any more.
+    for (std::size_t i = 0; i < 3; ++i)
+        CHECK(cluster.server(i).cli({"CLUSTER", "DELSLOTS", "8"}).is_ok());
     auto fresh = hf::Client::open(cluster.url()).value();
     lab::wait_until(
         [&] {

@@ -8,7 +8,6 @@
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/post.hpp>
 #include <future>
-#include <optional>
 #include <ostream>
 #include <thread>
 #include <utility>
@@ -35,15 +34,10 @@ detail::Tcp::endpoint resolved(asio::io_context& context, const std::string& hos
 
 // What the thread works on.
 struct Core {
-    /// `beside`: at another address of this machine, by the server's own port.
-    Core(const std::string& host, std::uint16_t server_port, std::uint64_t seed, bool beside)
-        : reserved(beside ? std::nullopt : std::optional<Port>(free_port())),
-          port(beside ? server_port : reserved->number()),
-          engine(context, {asio::ip::make_address(beside ? Proxy::beside_host : "127.0.0.1"), port},
-                 resolved(context, host, server_port), seed) {}
+    Core(const std::string& host, std::uint16_t server_port, std::uint64_t seed)
+        : engine(context, port.number(), resolved(context, host, server_port), seed) {}
 
-    std::optional<Port> reserved;
-    std::uint16_t port;
+    Port port = free_port();
     asio::io_context context{1};
     asio::executor_work_guard<asio::io_context::executor_type> work{context.get_executor()};
     detail::ProxyEngine engine;
@@ -54,8 +48,8 @@ struct Core {
 
 class Proxy::Impl {
 public:
-    Impl(const std::string& host, std::uint16_t server_port, std::uint64_t seed, bool beside)
-        : owner_(::getpid()), core_(std::make_unique<Core>(host, server_port, seed, beside)) {
+    Impl(const std::string& host, std::uint16_t server_port, std::uint64_t seed)
+        : owner_(::getpid()), core_(std::make_unique<Core>(host, server_port, seed)) {
         // Another program may take the port between our look and our listening.
         for (int attempt = 1;; ++attempt) {
             try {
@@ -65,7 +59,7 @@ public:
                 if (attempt == 5) {
                     throw;
                 }
-                core_ = std::make_unique<Core>(host, server_port, seed, beside);
+                core_ = std::make_unique<Core>(host, server_port, seed);
             }
         }
         core_->thread = std::thread([core = core_.get()] { core->context.run(); });
@@ -74,7 +68,7 @@ public:
     Impl(const Impl&) = delete;
     Impl& operator=(const Impl&) = delete;
 
-    std::uint16_t port() const { return core_->port; }
+    std::uint16_t port() const { return core_->port.number(); }
 
     // Runs `function` on the engine's thread and returns what it returns or throws.
     template <class Function>
@@ -106,11 +100,7 @@ private:
 };
 
 Proxy::Proxy(const std::string& host, std::uint16_t port, std::uint64_t seed)
-    : impl_(std::make_unique<Impl>(host, port, seed, false)) {}
-Proxy Proxy::beside(std::uint16_t port) {
-    return Proxy(std::make_unique<Impl>("127.0.0.1", port, 1, true));
-}
-Proxy::Proxy(std::unique_ptr<Impl> impl) noexcept : impl_(std::move(impl)) {}
+    : impl_(std::make_unique<Impl>(host, port, seed)) {}
 Proxy::Proxy(Proxy&&) noexcept = default;
 Proxy& Proxy::operator=(Proxy&&) noexcept = default;
 Proxy::~Proxy() = default;
