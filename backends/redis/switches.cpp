@@ -10,13 +10,16 @@ namespace holdfast::redis {
 
 awaitable<void> RedisBackend::count(const Operations& granted, unsigned move) {
     auto brief = granted.front()->ttl;
-    for (const Operation* o : granted)
+    auto deadline = granted.front()->deadline;
+    for (const Operation* o : granted) {
         brief = std::min(brief, o->ttl);
+        deadline = std::min(deadline, o->deadline);
+    }
     const auto begun = boot_clock::now();
     // Asked anew now and then, so that a lease loses a tenth of its length at most.
     if (const auto since = shared_->confirmed(move);
         since == boot_clock::time_point::min() || since + brief / 10 < begun) {
-        auto asking = sentinels_->confirm(move, begun + brief / 3);
+        auto asking = sentinels_->confirm(move, deadline);
         co_await std::move(asking);
     }
     const auto since = shared_->confirmed(move);

@@ -44,7 +44,9 @@ void World::check() {
                 b->lease->mode() == Mode::shared && other->lease->mode() == Mode::shared;
             if (other == b || permits || !both_read) used += permits ? other->lease->permits() : 1;
         }
-        if (used > (permits ? b->limit : 1)) {
+        if (used > (permits ? b->limit : 1) && deployment_->may_overlap()) {
+            overlapping_.insert(b->owner);
+        } else if (used > (permits ? b->limit : 1)) {
             std::string who;
             for (const Belief* one : believers_)
                 if (one->name == b->name)

@@ -8,6 +8,7 @@
 namespace holdfast::sim {
 
 std::unique_ptr<Deployment> make_redis(Kernel&, const Options&);
+std::unique_ptr<Deployment> make_redis_sentinel(Kernel&, const Options&);
 std::unique_ptr<Deployment> make_redlock(Kernel&, const Options&);
 /// The address of a server.
 inline std::string host(std::size_t i) {

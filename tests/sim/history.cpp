@@ -84,6 +84,7 @@ std::string History::granted(const Belief& b, Nanos asked, bool fresh) {
         others += " " + g.owner.substr(0, 6) + " until " + std::to_string(closed_until(g) / us);
     }
     grants_.push_back(mine);
+    if (world_.may_overlap()) return {};
     // What was granted for long may be lost by now.
     if (!fresh && !b.lease->valid()) return {};
     // One that an operator has freed before its client learnt of it may be beside others.

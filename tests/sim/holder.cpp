@@ -123,6 +123,12 @@ void Worker::owe(const Belief& belief) {
 }
 
 void Worker::release(Lease& lease, Belief& belief, World::Owner* owner) {
+    if (owner) ++owner->leaving;
+    let_go(lease, belief, owner);
+    if (owner) --owner->leaving;
+}
+
+void Worker::let_go(Lease& lease, Belief& belief, World::Owner* owner) {
     const bool broken = world_.history_->may_be_broken(belief, false);
     const bool valid = lease.valid();
     const bool dropped = random().chance(200);

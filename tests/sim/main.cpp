@@ -162,7 +162,7 @@ int go(int count, char** words) {
         std::printf("%s\n", out.violation.empty() ? "no violation" : out.violation.c_str());
         return out.violation.empty() ? 0 : 1;
     }
-    std::uint64_t steps = 0, grants = 0, failed = 0, first = 0;
+    std::uint64_t steps = 0, grants = 0, overlaps = 0, failed = 0, first = 0;
     holdfast::sim::Nanos time = 0;
     for (options.seed = from; options.seed <= to; ++options.seed) {
         options.tracing = replay;
@@ -187,6 +187,7 @@ int go(int count, char** words) {
         }
         steps += out.steps;
         grants += out.grants;
+        overlaps += out.overlaps;
         time += out.time;
     }
     std::printf("%s: seeds %llu..%llu, %llu steps, %llu grants, %.0f s of their time, %llu %s",
@@ -195,6 +196,9 @@ int go(int count, char** words) {
                 static_cast<unsigned long long>(steps), static_cast<unsigned long long>(grants),
                 static_cast<double>(time) / 1e9, static_cast<unsigned long long>(failed),
                 replay ? "differ\n" : "violations\n");
+    if (overlaps > 0)
+        std::printf("of the grants %llu stood beside others, as the class admits\n",
+                    static_cast<unsigned long long>(overlaps));
     if (grants == 0 && failed == 0) return std::puts("nothing was ever granted"), 1;
     return (failed != 0) == expect ? 0 : 1;
 }

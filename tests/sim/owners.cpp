@@ -35,21 +35,21 @@ Approach::Answer Worker::acquire_as(World::Owner& owner, const AcquireOptions& o
     else
         owner.met = asked;
     // It may have been lost, or held in the other mode, at any time meanwhile.
-    const bool holds = owner.belief != nullptr;
+    const bool holds = owner.belief != nullptr, leaves = owner.leaving > 0;
     const bool in_line = !holds && owner.asking == 1;
-    const Approach approach{[&](const AcquireOptions& options, std::stop_token stop) {
-                                return lock.acquire(owner.number, options, std::move(stop));
-                            },
-                            [&](const AcquireOptions& options, Approach::Handler handler) {
-                                lock.async_acquire(owner.number, options, std::move(handler));
-                            },
-                            [&](error_code ec) {
-                                if (std::max(owner.held, owner.met) < asked && !owner.belief)
-                                    return false;
-                                return ec == errc::lost || ec == errc::revoked ||
-                                       (ec == errc::would_deadlock && o.mode == Mode::exclusive);
-                            },
-                            "for owner " + std::to_string(owner.number) + " "};
+    const Approach approach{
+        [&](const AcquireOptions& options, std::stop_token stop) {
+            return lock.acquire(owner.number, options, std::move(stop));
+        },
+        [&](const AcquireOptions& options, Approach::Handler handler) {
+            lock.async_acquire(owner.number, options, std::move(handler));
+        },
+        [&](error_code ec) {
+            if (std::max(owner.held, owner.met) < asked && !owner.belief && !leaves) return false;
+            return ec == errc::lost || ec == errc::revoked ||
+                   (ec == errc::would_deadlock && o.mode == Mode::exclusive);
+        },
+        "for owner " + std::to_string(owner.number) + " "};
     auto out = acquire(approach, o, owner.name, in_line);
     if (out.first) world_.succession_->failed(user_.process, owner.name, o.mode, asked);
     return out;

@@ -28,6 +28,7 @@ constexpr std::array<Words, static_cast<std::size_t>(Fault::Kind::count_)> all_w
     {"clock-back", "server's clock jumps back"},
     {"starve", "a thread gets no processor"},
     {"set-clock", "a client's clock is set"},
+    {"promote", "another server becomes the primary"},
 };
 
 /// In the order of Feature.
@@ -137,7 +138,9 @@ void World::choose_features() {
     Random r(options.seed ^ 0xFEA7U);  // so that what it decides changes nothing else
     std::string chosen;
     for (std::size_t i = 0; i < features_.size(); ++i) {
-        features_.at(i) = r.chance(250) && !options.no.contains(static_cast<Feature>(i));
+        const auto feature = static_cast<Feature>(i);
+        features_.at(i) =
+            r.chance(250) && !options.no.contains(feature) && deployment_->plays(feature);
         if (features_.at(i))
             chosen += std::string(chosen.empty() ? "" : ", ") + all_features.at(i).what;
     }

@@ -51,10 +51,6 @@ std::optional<std::vector<std::string>> take_command(std::string& bytes) {
     return words;
 }
 
-std::string bulk(std::string_view text) {
-    return "$" + std::to_string(text.size()) + "\r\n" + std::string(text) + "\r\n";
-}
-
 std::string shown(const std::vector<std::string>& words) {
     std::string out;
     for (std::size_t i = 0; i < words.size(); ++i) {
@@ -66,6 +62,17 @@ std::string shown(const std::vector<std::string>& words) {
 }
 
 }  // namespace
+
+std::string Redis::bulk(std::string_view text) {
+    return "$" + std::to_string(text.size()) + "\r\n" + std::string(text) + "\r\n";
+}
+
+std::string Redis::command_of(const Words& words) {
+    std::string name = words.at(0);
+    std::transform(name.begin(), name.end(), name.begin(),
+                   [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
+    return name;
+}
 
 Redis::Redis(Kernel& k, std::string name) : kernel_(k) {
     machine.name = std::move(name);
@@ -155,12 +162,13 @@ void Redis::run(Session& s, const Words& words) {
 }
 
 std::string Redis::answer(Session& s, const Words& words) {
-    std::string name = words.at(0);
-    std::transform(name.begin(), name.end(), name.begin(),
-                   [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
+    const std::string name = command_of(words);
     if (name == "EVAL" || name == "EVAL_RO" || name == "EVALSHA") return script(words);
     if (name == "PING")
         return s.channels.empty() ? "+PONG\r\n" : "*2\r\n" + bulk("pong") + bulk("");
+    if (name == "HELLO" && role_ != Role::untold)
+        return "*6\r\n" + bulk("server") + bulk("redis") + bulk("version") + bulk("7.0.15") +
+               bulk("role") + bulk(role_ == Role::replica ? "replica" : "master");
     if (name == "HELLO")
         return "*4\r\n" + bulk("server") + bulk("redis") + bulk("version") + bulk("7.0.15");
     if (name == "INFO")
@@ -174,8 +182,17 @@ std::string Redis::answer(Session& s, const Words& words) {
         return "*3\r\n" + bulk("subscribe") + bulk(words[1]) + ":" +
                std::to_string(s.channels.size()) + "\r\n";
     }
-    model::Wire wire;
-    return lua().call(words, store_, wire);
+    model::Wire to = wire();
+    return lua().call(words, store_, to);
+}
+
+model::Wire Redis::wire() const {
+    model::Wire to;
+    to.read_only = is_replica();
+    for (const auto& one : sessions_)
+        for (const std::string& channel : one->channels)
+            ++to.listeners[channel];
+    return to;
 }
 
 bool Redis::listens(const std::string& channel) const {
@@ -192,24 +209,32 @@ std::string Redis::script(const Words& words) {
     const auto known = scripts_.find(sha);
     if (known == scripts_.end()) return "-NOSCRIPT No matching script. Please use EVAL.\r\n";
     const auto keys = static_cast<std::ptrdiff_t>(std::stoul(words.at(2)));
-    model::Wire wire;
-    for (const auto& one : sessions_)
-        for (const std::string& channel : one->channels)
-            ++wire.listeners[channel];
+    model::Wire to = wire();
     auto reply = lua().evaluate(known->second, Words(words.begin() + 3, words.begin() + 3 + keys),
-                                Words(words.begin() + 3 + keys, words.end()), store_, wire);
-    publish(wire);
+                                Words(words.begin() + 3 + keys, words.end()), store_, to);
+    for (const auto& [channel, text] : to.published)
+        publish(channel, text);
     return reply;
 }
 
-void Redis::publish(const model::Wire& wire) {
-    for (const auto& [channel, text] : wire.published)
-        for (const auto& one : sessions_)
-            if (one->channels.count(channel) != 0) {
-                kernel_.trace(machine.name,
-                              "tells " + one->connection->route().process.name + ": " + text);
-                one->connection->reply("*3\r\n" + bulk("message") + bulk(channel) + bulk(text));
-            }
+void Redis::publish(const std::string& channel, const std::string& text) {
+    for (const auto& one : sessions_)
+        if (one->channels.count(channel) != 0) {
+            kernel_.trace(machine.name,
+                          "tells " + one->connection->route().process.name + ": " + text);
+            one->connection->reply("*3\r\n" + bulk("message") + bulk(channel) + bulk(text));
+        }
+}
+
+void Redis::set_replica(bool replica) {
+    const bool was = is_replica();
+    role_ = replica ? Role::replica : Role::primary;
+    if (replica && !was) hang_up();
+}
+
+void Redis::hang_up() {
+    for (const auto& s : std::exchange(sessions_, {}))
+        s->connection->server_closes(kernel_.random().chance(500));
 }
 
 void Redis::restart(Nanos down, bool empty) {
@@ -219,8 +244,7 @@ void Redis::restart(Nanos down, bool empty) {
         emptied_ = kernel_.now();
     }
     scripts_.clear();
-    for (const auto& s : std::exchange(sessions_, {}))
-        s->connection->server_closes(kernel_.random().chance(500));
+    hang_up();
     kernel_.after(down, [this] { recover(); });
 }
 

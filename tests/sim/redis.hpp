@@ -14,7 +14,7 @@
 
 namespace holdfast::sim {
 
-class Redis final : public Server {
+class Redis : public Server {
 public:
     Redis(Kernel&, std::string name);
 
@@ -37,6 +37,12 @@ public:
     /// What is stored, as of now.
     const model::Store& store();
     bool up() const noexcept { return up_; }
+    /// From now on it is a replica, and refuses writes, or a primary. Either tells its role; one
+    /// that becomes a replica hangs up on its clients, as Sentinels have it do.
+    void set_replica(bool);
+    bool is_replica() const noexcept { return role_ == Role::replica; }
+    /// What a primary had.
+    void copy(const model::Store& from) { store_.keys = from.keys; }
     bool listens(const std::string& channel) const;
     /// Called after each command that was done.
     std::function<void(const std::vector<std::string>&, const std::string& reply,
@@ -51,7 +57,7 @@ public:
 
     Nanos fastest = 10 * us, slowest = 80 * us;  ///< for one command
 
-private:
+protected:
     using Words = std::vector<std::string>;
     struct Session : std::enable_shared_from_this<Session> {
         std::shared_ptr<Connection> connection;
@@ -59,14 +65,21 @@ private:
         bool busy = false;
         std::set<std::string> channels;
     };
+    virtual std::string answer(Session&, const Words&);
+    void publish(const std::string& channel, const std::string& text);
+    static std::string bulk(std::string_view);
+    /// Its name, in capitals.
+    static std::string command_of(const Words&);
+
+private:
     void look_at(Session&);
     void serve(const std::shared_ptr<Session>&, const Words&);
     void run(Session&, const Words&);
     void go_on();
     void begin();
-    std::string answer(Session&, const Words&);
     std::string script(const Words&);
-    void publish(const model::Wire&);
+    model::Wire wire() const;
+    void hang_up();
     void set_time();
 
     Kernel& kernel_;
@@ -77,6 +90,7 @@ private:
     Nanos free_at_ = 0, emptied_ = -never;
     Nanos began_ = 0;  ///< by its clock
     std::string run_id_;
+    enum class Role : std::uint8_t { untold, primary, replica } role_ = Role::untold;
     bool up_ = true;
 };
 

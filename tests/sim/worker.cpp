@@ -163,7 +163,10 @@ void Worker::believe(Belief& belief, Nanos asked, bool fresh) {
     const std::uint64_t token = lease.fencing_token().value;
     const bool exclusive = lease.mode() == Mode::exclusive;
     auto& highest = exclusive ? world_.highest_[name] : world_.highest_exclusive_[name];
-    if (token <= highest && lease.valid() && !world_.history_->may_be_broken(belief, true))
+    // A reader's is that of the last writer that the server knows of.
+    const bool judged = !world_.may_overlap() && (exclusive || !world_.deployment_->may_forget());
+    if (token <= highest && lease.valid() && judged &&
+        !world_.history_->may_be_broken(belief, true))
         world_.fail(user_.process.name + ": the token goes back: " + std::to_string(token));
     world_.highest_[name] = std::max(world_.highest_[name], token);
     if (exclusive) world_.highest_exclusive_[name] = token;

@@ -52,6 +52,7 @@ private:
     void check_order(const Inspection& before, Nanos asked, const Lease&, const Name&);
     /// One handle; of the last one its grant.
     void release(Lease&, Belief&, World::Owner*);
+    void let_go(Lease&, Belief&, World::Owner*);
     void release_one(std::list<Lease>&, Belief&, World::Owner*);
     template <class Held>
     ReleaseResult ask_release(Held&, Outcome);

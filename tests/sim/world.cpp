@@ -103,12 +103,20 @@ void World::begin(const Fault& f) {
             break;
         default:
             deployment_->begin(f);
+            for (const std::size_t server : deployment_->beyond(f)) {
+                u.routes[server]->cut(to_server);
+                u.routes[server]->cut(to_client);
+            }
     }
 }
 
 void World::end(const Fault& f) {
     User& u = *users[f.client];
     Route* route = u.routes.empty() ? nullptr : u.routes[f.server % u.routes.size()].get();
+    for (const std::size_t server : deployment_->beyond(f)) {
+        u.routes[server]->heal(to_server);
+        u.routes[server]->heal(to_client);
+    }
     if (f.kind == Fault::Kind::slow) route->slow(0);
     if (f.kind == Fault::Kind::cut) {
         trace("healed", to_string(f));
@@ -281,7 +289,8 @@ Report World::run() {
         if (options.without.count(i) != 0) continue;
         const Fault& f = faults_[i];
         kernel.at(f.from, [this, &f] { begin(f); });
-        if (f.kind == Fault::Kind::slow || f.kind == Fault::Kind::cut)
+        using enum Fault::Kind;
+        if (f.kind == slow || f.kind == cut || f.kind == promote)
             kernel.at(f.from + f.lasts, [this, &f] { end(f); });
     }
     for (const auto& u : users)
@@ -302,6 +311,7 @@ Report World::run() {
     Report out;
     out.steps = kernel.steps();
     out.grants = grants_;
+    out.overlaps = overlapping_.size();
     out.time = kernel.now();
     out.violation = violation_;
     out.trace = kernel.trace_text;

@@ -49,6 +49,7 @@ struct Fault {
         clock_back,   ///< that of the server, backward: no promise survives
         starve,       ///< a thread of a client's library gets no processor
         set_clock,    ///< that on the wall of a client's machine, by minutes
+        promote,      ///< another server becomes the primary
         count_
     };
     Kind kind{};
@@ -156,6 +157,7 @@ struct Options {
 
 struct Report {
     std::uint64_t steps = 0, grants = 0;
+    std::uint64_t overlaps = 0;  ///< that the class admits
     Nanos time = 0;
     std::string violation;  ///< empty: none
     std::string trace;
@@ -188,6 +190,8 @@ public:
     /// All clients know what an operator does, and min_hold and lock_delay.
     virtual bool operates() const { return true; }
     virtual bool pauses() const { return true; }
+    /// Its clients may have this feature.
+    virtual bool plays(Feature) const { return true; }
     virtual bool has(Kind) const { return true; }
     virtual bool fences() const { return true; }
     /// Nobody passes one that has waited for a second, and does not fit beside it.
@@ -202,6 +206,9 @@ public:
     /// What may go wrong: each of these is as likely.
     virtual std::vector<Fault::Kind> faults(bool unsafe) const = 0;
     virtual void begin(const Fault&) {}
+    /// The servers that its client does not reach while it lasts; asked after begin(), and when it
+    /// is over.
+    virtual std::vector<std::size_t> beyond(const Fault&) const { return {}; }
     virtual void heal() {}
     /// So many request time-outs one try takes at most: a time-out that begins when the request is
     /// sent comes after one for the connection.
@@ -232,8 +239,10 @@ public:
     virtual Memory memory() const { return {}; }
     /// After a break with `now` the holder still hears that it was broken.
     virtual bool tells_breaks() const { return true; }
-    /// Servers may have forgotten a lease which is valid.
+    /// Servers may have forgotten what they had answered, in this run.
     virtual bool may_forget() const { return false; }
+    /// And its class admits two holders just now.
+    virtual bool may_overlap() const { return false; }
     /// What was wrong at a server by itself, in words.
     virtual std::string wrong() const { return {}; }
     /// Whether a server still has the part of a holder that has given it back.
@@ -258,6 +267,7 @@ public:
         std::size_t name = 0;
         int number = 0;
         unsigned asking = 0;             ///< acquisitions under way
+        unsigned leaving = 0;            ///< releases under way
         Nanos since = 0;                 ///< when the first of these was asked for
         std::shared_ptr<Belief> belief;  ///< while it has a handle
         Nanos held = -1;                 ///< when it last had one
@@ -306,6 +316,7 @@ public:
     Nanos slack() const { return slack_; }
     /// An operator is just freeing this name.
     bool breaks_now(std::size_t name) const;
+    bool may_overlap() const { return deployment_->may_overlap(); }
 
 private:
     friend class Worker;
@@ -390,6 +401,7 @@ private:
     Nanos prompt_looked_ = 0;    ///< and for those that could be granted
     std::vector<std::uint64_t> highest_, highest_exclusive_;  ///< tokens, by name
     std::uint64_t grants_ = 0;
+    std::set<std::string> overlapping_;  ///< owners that held beside others, as the class admits
     std::string violation_;
     bool stopping_ = false, closing_ = false, killed_ = false;
     bool with_events_ = false, with_loop_ = false;

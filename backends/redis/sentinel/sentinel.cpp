@@ -37,12 +37,13 @@ resp::Greeting& naming() noexcept {
 }  // namespace
 
 Sentinel::Sentinel(asio::any_io_executor e, Target t, tls::Context* tls, std::string name,
-                   milliseconds patience, Listener listener)
+                   milliseconds patience, milliseconds connecting, Listener listener)
     : executor_(std::move(e)),
       server_(std::make_shared<Server>(std::move(t))),
       tls_(tls),
       name_(std::move(name)),
       patience_(patience),
+      connecting_(connecting),
       listener_(std::move(listener)),
       timer_(executor_) {
     server_->greeting = &naming();
@@ -55,20 +56,22 @@ void Sentinel::ask() {
         return;
     }
     asking_ = true;
-    naming_ = {};
-    naming_.asked = boot_clock::now();
-    refused_ = {};
-    timer_.expires_after(patience_);
-    timer_.async_wait([weak = weak_from_this()](error_code stopped) {
-        const auto self = weak.lock();
-        if (stopped || !self) return;
-        self->fail({make(Error::no_answer), self->server_->target.display + ": no answer in time"});
-    });
     if (pipeline_) return send();
+    limit();
     if (opening_) return;
     opening_ = std::make_shared<Link>(executor_, server_, tls_);
     auto task = connect();
     asio::co_spawn(executor_, std::move(task), asio::detached);
+}
+
+void Sentinel::limit() {
+    timer_.expires_after(patience_);
+    timer_.async_wait([weak = weak_from_this()](error_code stopped) {
+        const auto self = weak.lock();
+        if (stopped || !self || !self->asking_) return;
+        // It was on its way here when the timer was set anew.
+        if (self->timer_.expiry() <= std::chrono::steady_clock::now()) self->unanswered();
+    });
 }
 
 asio::awaitable<void> Sentinel::connect() {
@@ -76,7 +79,7 @@ asio::awaitable<void> Sentinel::connect() {
     const auto link = opening_;
     spi::Failure failed;
     try {
-        failed = co_await link->open(boot_clock::now() + patience_);
+        failed = co_await link->open(boot_clock::now() + connecting_);
         // Given up meanwhile, and perhaps asked again since.
         if (opening_ != link || closed_) {
             link->close();
@@ -86,7 +89,8 @@ asio::awaitable<void> Sentinel::connect() {
         if (!failed) {
             pipeline_ = std::make_shared<Pipeline>(link, self);
             pipeline_->start();
-            send();
+            // The question that it was opened for may have failed meanwhile.
+            asking_ ? send() : ask();
         }
     } catch (const std::exception& e) {
         failed = {make(Error::refused), e.what()};
@@ -100,6 +104,10 @@ asio::awaitable<void> Sentinel::connect() {
 }
 
 void Sentinel::send() {
+    limit();
+    naming_ = {};
+    naming_.asked = boot_clock::now();
+    refused_ = {};
     std::string& out = pipeline_->out();
     Command c;
     const auto add = [&](Step step, std::initializer_list<std::string_view> words) {
@@ -198,6 +206,14 @@ void Sentinel::settled() {
 void Sentinel::broke(Error why) {
     pipeline_.reset();
     fail({make(why), server_->target.display + ": " + make(why).message()});
+}
+
+void Sentinel::unanswered() {
+    spi::Failure why(make(Error::no_answer), server_->target.display + ": no answer in time");
+    if (!opening_) return fail(std::move(why));
+    // From far away a connection takes longer than an answer: the next question finds it.
+    failed_ = std::move(why);
+    end();
 }
 
 void Sentinel::fail(spi::Failure why) {

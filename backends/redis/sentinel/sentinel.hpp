@@ -25,9 +25,10 @@ public:
         std::function<void()> switched;  ///< it says that there is another primary
         std::function<void(std::string)> warn;
     };
-    /// `name`: of the primary. A question that is not answered within `patience` has failed.
+    /// `name`: of the primary. A question has failed that is not answered, or waits for its
+    /// connection, for longer than `patience`; a connection that is not open within `connecting`.
     Sentinel(asio::any_io_executor, Target, tls::Context*, std::string name, milliseconds patience,
-             Listener);
+             milliseconds connecting, Listener);
 
     /// While a question is under way: once more after it.
     void ask();
@@ -52,6 +53,8 @@ private:
     void address(const Reply&);
     void details(const Reply&);
     void subscribed(const Reply&);
+    void limit();
+    void unanswered();
     void fail(spi::Failure);
     void end();
 
@@ -59,7 +62,7 @@ private:
     std::shared_ptr<Server> server_;
     tls::Context* tls_;
     const std::string name_;
-    const milliseconds patience_;
+    const milliseconds patience_, connecting_;
     Listener listener_;
     asio::steady_timer timer_;
     std::shared_ptr<Link> opening_;

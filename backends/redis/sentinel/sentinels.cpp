@@ -40,7 +40,8 @@ Sentinels::Sentinels(asio::any_io_executor e, const spi::Settings& s, std::weak_
         };
         one.warn = listener_.warn;
         all_.push_back(std::make_shared<Sentinel>(executor_, sentinel_target(s, host), tls, name_,
-                                                  patience_, std::move(one)));
+                                                  patience_, s.duration("request_timeout"),
+                                                  std::move(one)));
     }
 }
 
