@@ -20,8 +20,7 @@ constexpr milliseconds look_patience{500};
 /// A server as its backend sees it.
 class Place final : public Member {
 public:
-    Place(std::weak_ptr<Members> members, Node& node)
-        : members_(std::move(members)), node_(node) {}
+    Place(std::weak_ptr<Members> members, Node& node) : members_(std::move(members)), node_(node) {}
 
     void leads_to(std::shared_ptr<Where> host) override { host_ = std::move(host); }
     asio::awaitable<spi::Answer<Location>> find(boot_clock::time_point deadline) override {
