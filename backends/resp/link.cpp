@@ -72,6 +72,8 @@ asio::awaitable<spi::Failure> Link::connect(boot_clock::time_point deadline) {
     const auto reached = co_await std::move(task);
     if (!reached) co_return spi::Failure(make(Error::refused), reached.error().detail);
     endpoint_ = *reached;
+    // A lane that is the first to come may find out by itself what is wrong there.
+    if (!server_->reached()) server_->reached(endpoint_, place_);
     co_return spi::Failure();
 }
 
