@@ -1,12 +1,13 @@
-// The suite's grounds on one Redis server: notified, polling, the plain mode, and found by
-// Sentinels.
+// The suite's grounds on Redis: notified, polling, the plain mode, found by Sentinels, and a
+// cluster.
 #include "ground.hpp"
+#include "holdfast/lab/redis_cluster.hpp"
 #include "holdfast/lab/redis_set.hpp"
 
 namespace suite {
 namespace {
 
-/// What does not depend on how clients find the server.
+/// What does not depend on how clients find the server, or the servers, as one.
 class OneServer : public Harness {
 public:
     Proxies* proxy() override { return &proxies_; }
@@ -32,19 +33,24 @@ public:
     bool durable() const override { return true; }
     bool close_takes_back() const override { return true; }
     bool plant_stranger(const std::string& name) override {
-        return server().cli({"RPUSH", name, "not a lock"}).integer == 1;
+        return nodes_.cli({"RPUSH", name, "not a lock"}).integer == 1;
     }
     bool stranger_is_whole(const std::string& name) override { return nodes_.is_stranger(name); }
     bool erase_behind(const std::string& name) override {
-        return server().cli({"DEL", name}).integer == 1;
+        return nodes_.cli({"DEL", name}).integer == 1;
     }
 
 protected:
-    /// The server outlives it.
+    /// The servers outlive it.
+    OneServer(std::string name, std::vector<lab::RedisServer*> servers,
+              std::vector<lab::Proxy> proxies)
+        : Harness(std::move(name)),
+          all_(std::move(proxies)),
+          nodes_(std::move(servers)),
+          proxies_(pointers(all_)) {}
     OneServer(std::string name, lab::RedisServer& server)
-        : Harness(std::move(name)), server_(&server), proxy_(server.port()), nodes_({&server}) {}
-    lab::RedisServer& server() { return *server_; }
-    std::uint16_t proxy_port() const { return proxy_.port(); }
+        : OneServer(std::move(name), {&server}, before(server.port())) {}
+    std::uint16_t proxy_port() const { return all_.front().port(); }
     static lab::RedisOptions options() {
         lab::RedisOptions o;
         o.append_only = true;
@@ -55,10 +61,21 @@ protected:
     }
 
 private:
-    lab::RedisServer* server_;
-    lab::Proxy proxy_;
+    static std::vector<lab::Proxy> before(std::uint16_t port) {
+        std::vector<lab::Proxy> one;
+        one.emplace_back(port);
+        return one;
+    }
+    static std::vector<lab::Proxy*> pointers(std::vector<lab::Proxy>& all) {
+        std::vector<lab::Proxy*> out;
+        for (auto& proxy : all)
+            out.push_back(&proxy);
+        return out;
+    }
+
+    std::vector<lab::Proxy> all_;
     RedisNodes nodes_;
-    Proxies proxies_{{&proxy_}};
+    Proxies proxies_;
 };
 
 template <class Servers>
@@ -111,6 +128,57 @@ private:
     }
 };
 
+/// Three primaries. They name no host, only ports, so a client that was given another address of
+/// this machine stays with the proxies that listen there.
+class RedisCluster final : Owner<lab::RedisCluster>, public OneServer {
+public:
+    RedisCluster()
+        : Owner{lab::RedisCluster::start(cluster())},
+          OneServer("redis-cluster", all(servers), beside(servers)) {}
+    bool restart_server(lab::Data data) override {
+        OneServer::restart_server(data);
+        servers.wait_settled();
+        return true;
+    }
+    // Those of one server know nothing of slots.
+    RedisNodes* foreign_client() override { return nullptr; }
+    bool plant_stranger(const std::string& name) override {
+        return servers.cli(name, {"RPUSH", name, "not a lock"}).integer == 1;
+    }
+    bool stranger_is_whole(const std::string& name) override {
+        const auto found = servers.cli(name, {"LRANGE", name, "0", "-1"});
+        return found.elements.size() == 1 && found.elements[0].text == "not a lock";
+    }
+    bool erase_behind(const std::string& name) override {
+        return servers.cli(name, {"DEL", name}).integer == 1;
+    }
+
+private:
+    static lab::RedisClusterOptions cluster() {
+        lab::RedisClusterOptions o;
+        o.server = options();
+        o.server.config.emplace_back("cluster-preferred-endpoint-type unknown-endpoint");
+        o.node_timeout = 10min;
+        return o;
+    }
+    static std::vector<lab::RedisServer*> all(lab::RedisCluster& of) {
+        std::vector<lab::RedisServer*> out;
+        for (std::size_t i = 0; i < of.size(); ++i)
+            out.push_back(&of.server(i));
+        return out;
+    }
+    static std::vector<lab::Proxy> beside(lab::RedisCluster& of) {
+        std::vector<lab::Proxy> out;
+        for (std::size_t i = 0; i < of.size(); ++i)
+            out.push_back(lab::Proxy::beside(of.server(i).port()));
+        return out;
+    }
+    std::string base_url() const override { return servers.url(); }
+    std::string proxied_base_url() const override { return servers.url(lab::Proxy::beside_host); }
+};
+
+const AddGround redis_cluster{"redis-cluster", [] { return std::make_unique<RedisCluster>(); },
+                              all_but({C::watch}), break_reason_kept};
 const AddGround redis{"redis", [] { return std::make_unique<Redis>("redis", ""); },
                       all_but({C::watch}), break_reason_kept};
 const AddGround redis_sentinel{"redis-sentinel", [] { return std::make_unique<RedisSentinel>(); },

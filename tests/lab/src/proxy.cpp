@@ -8,6 +8,7 @@
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/post.hpp>
 #include <future>
+#include <optional>
 #include <ostream>
 #include <thread>
 #include <utility>
@@ -34,10 +35,15 @@ detail::Tcp::endpoint resolved(asio::io_context& context, const std::string& hos
 
 // What the thread works on.
 struct Core {
-    Core(const std::string& host, std::uint16_t server_port, std::uint64_t seed)
-        : engine(context, port.number(), resolved(context, host, server_port), seed) {}
+    /// `beside`: at another address of this machine, by the server's own port.
+    Core(const std::string& host, std::uint16_t server_port, std::uint64_t seed, bool beside)
+        : reserved(beside ? std::nullopt : std::optional<Port>(free_port())),
+          port(beside ? server_port : reserved->number()),
+          engine(context, {asio::ip::make_address(beside ? Proxy::beside_host : "127.0.0.1"), port},
+                 resolved(context, host, server_port), seed) {}
 
-    Port port = free_port();
+    std::optional<Port> reserved;
+    std::uint16_t port;
     asio::io_context context{1};
     asio::executor_work_guard<asio::io_context::executor_type> work{context.get_executor()};
     detail::ProxyEngine engine;
@@ -48,8 +54,8 @@ struct Core {
 
 class Proxy::Impl {
 public:
-    Impl(const std::string& host, std::uint16_t server_port, std::uint64_t seed)
-        : owner_(::getpid()), core_(std::make_unique<Core>(host, server_port, seed)) {
+    Impl(const std::string& host, std::uint16_t server_port, std::uint64_t seed, bool beside)
+        : owner_(::getpid()), core_(std::make_unique<Core>(host, server_port, seed, beside)) {
         // Another program may take the port between our look and our listening.
         for (int attempt = 1;; ++attempt) {
             try {
@@ -59,7 +65,7 @@ public:
                 if (attempt == 5) {
                     throw;
                 }
-                core_ = std::make_unique<Core>(host, server_port, seed);
+                core_ = std::make_unique<Core>(host, server_port, seed, beside);
             }
         }
         core_->thread = std::thread([core = core_.get()] { core->context.run(); });
@@ -68,7 +74,7 @@ public:
     Impl(const Impl&) = delete;
     Impl& operator=(const Impl&) = delete;
 
-    std::uint16_t port() const { return core_->port.number(); }
+    std::uint16_t port() const { return core_->port; }
 
     // Runs `function` on the engine's thread and returns what it returns or throws.
     template <class Function>
@@ -100,7 +106,11 @@ private:
 };
 
 Proxy::Proxy(const std::string& host, std::uint16_t port, std::uint64_t seed)
-    : impl_(std::make_unique<Impl>(host, port, seed)) {}
+    : impl_(std::make_unique<Impl>(host, port, seed, false)) {}
+Proxy Proxy::beside(std::uint16_t port) {
+    return Proxy(std::make_unique<Impl>("127.0.0.1", port, 1, true));
+}
+Proxy::Proxy(std::unique_ptr<Impl> impl) noexcept : impl_(std::move(impl)) {}
 Proxy::Proxy(Proxy&&) noexcept = default;
 Proxy& Proxy::operator=(Proxy&&) noexcept = default;
 Proxy::~Proxy() = default;

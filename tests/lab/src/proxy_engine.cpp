@@ -34,10 +34,10 @@ void discard_input(Tcp::socket& socket, std::array<char, 65536>& buffer) {
 
 }  // namespace
 
-ProxyEngine::ProxyEngine(asio::io_context& context, std::uint16_t port, Tcp::endpoint server,
+ProxyEngine::ProxyEngine(asio::io_context& context, Tcp::endpoint listen_at, Tcp::endpoint server,
                          std::uint64_t seed)
     : context_(context),
-      listen_at_(asio::ip::address_v4::loopback(), port),
+      listen_at_(std::move(listen_at)),
       server_(std::move(server)),
       acceptor_(context),
       accept_again_(context),

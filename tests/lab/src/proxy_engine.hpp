@@ -22,7 +22,7 @@ inline constexpr std::array both_ways = {Direction::to_server, Direction::to_cli
 /// Thread safety: none; every member is called on the thread that runs the io_context.
 class ProxyEngine {
 public:
-    ProxyEngine(boost::asio::io_context& context, std::uint16_t port, Tcp::endpoint server,
+    ProxyEngine(boost::asio::io_context& context, Tcp::endpoint listen_at, Tcp::endpoint server,
                 std::uint64_t seed);
 
     void listen();  // LabError when the port cannot be had

@@ -190,13 +190,13 @@ RedisCluster::RedisCluster(RedisCluster&&) noexcept = default;
 RedisCluster& RedisCluster::operator=(RedisCluster&&) noexcept = default;
 RedisCluster::~RedisCluster() = default;
 
-std::string RedisCluster::url() const {
+std::string RedisCluster::url(const std::string& host) const {
     std::string text = "redis+cluster://";
     if (const auto& password = impl_->options().server.password; !password.empty()) {
         text += ":" + password + "@";
     }
     for (std::size_t i = 0; i < impl_->options().primaries; ++i) {
-        text += fmt::format("{}127.0.0.1:{}", i > 0 ? "," : "", impl_->servers()[i].port());
+        text += fmt::format("{}{}:{}", i > 0 ? "," : "", host, impl_->servers()[i].port());
     }
     return text;
 }

@@ -49,6 +49,10 @@ public:
     /// and need not be up yet. `seed` feeds the jitter. Errors: LabError.
     Proxy(const std::string& host, std::uint16_t port, std::uint64_t seed = 1);
     explicit Proxy(std::uint16_t port) : Proxy("127.0.0.1", port) {}
+    /// In front of 127.0.0.1:`port`, at another address of this machine and by the same port: for
+    /// servers that tell clients their ports. host() is not its address then.
+    static Proxy beside(std::uint16_t port);
+    static constexpr const char* beside_host = "127.0.0.2";
     Proxy(Proxy&&) noexcept;
     Proxy& operator=(Proxy&&) noexcept;
     ~Proxy();
@@ -136,6 +140,7 @@ public:
 
 private:
     class Impl;
+    explicit Proxy(std::unique_ptr<Impl>) noexcept;
     std::unique_ptr<Impl> impl_;
 };
 
