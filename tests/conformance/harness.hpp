@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <holdfast/holdfast.hpp>
 #include <memory>
+#include <numeric>
 #include <optional>
 #include <string>
 #include <vector>
@@ -65,15 +66,23 @@ private:
 /// The fault proxy of each server as one: a fault is installed at all of them.
 class Proxies {
 public:
-    explicit Proxies(std::vector<lab::Proxy*> proxies) : all_(std::move(proxies)) {}
+    /// Which of several servers a request goes to.
+    enum class Asked {
+        all,  ///< each of them: what a majority answers counts
+        one   ///< the one that has the name
+    };
+    explicit Proxies(std::vector<lab::Proxy*> proxies, Asked asked = Asked::all)
+        : all_(std::move(proxies)), asked_(asked) {}
     void record() {
         each([](lab::Proxy& p) { p.record(); });
     }
-    /// What a majority of them has recorded at least: who has that many answers waits for no more.
+    /// Where all are asked, what a majority of them has recorded at least: who has that many
+    /// answers waits for no more. Else what each has, one after the other.
     std::string recorded(lab::Direction d) const {
         std::vector<std::string> each;
         for (const auto* p : all_)
             each.push_back(p->recorded(d));
+        if (asked_ == Asked::one) return std::accumulate(each.begin(), each.end(), std::string());
         std::sort(each.begin(), each.end(),
                   [](const auto& a, const auto& b) { return a.size() < b.size(); });
         return each[(each.size() - 1) / 2];
@@ -102,14 +111,20 @@ public:
     void heal() {
         each([](lab::Proxy& p) { p.heal(); });
     }
-    /// A majority of them did what they were told.
+    /// As many of them as a request needs did what they were told.
     bool fired() const {
         std::size_t n = 0;
         for (const auto* p : all_)
             n += p->fired() ? 1 : 0;
-        return n > all_.size() / 2;
+        return n > (asked_ == Asked::all ? all_.size() / 2 : 0);
     }
-    lab::ProxyCounters counters() const { return all_.front()->counters(); }
+    /// Of all of them together.
+    lab::ProxyCounters counters() const {
+        lab::ProxyCounters sum;
+        for (const auto* p : all_)
+            sum += p->counters();
+        return sum;
+    }
 
 private:
     template <class F>
@@ -118,6 +133,7 @@ private:
             f(*p);
     }
     std::vector<lab::Proxy*> all_;
+    Asked asked_;
 };
 
 class Harness {
@@ -163,6 +179,9 @@ public:
     virtual bool durable() const { return false; }
     /// Other processes can reach the same locks.
     virtual bool shared_between_processes() const { return true; }
+    /// Refuses names with a "}" and no {tag} before it, or with an empty one: their keys would lie
+    /// at different servers.
+    virtual bool needs_whole_tags() const { return false; }
     /// Puts something under the name that is not a lock. False where there is no such thing.
     virtual bool plant_stranger(const std::string&) { return false; }
     /// It is as it was put there.

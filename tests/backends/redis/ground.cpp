@@ -47,7 +47,7 @@ protected:
         : Harness(std::move(name)),
           all_(std::move(proxies)),
           nodes_(std::move(servers)),
-          proxies_(pointers(all_)) {}
+          proxies_(pointers(all_), Proxies::Asked::one) {}
     OneServer(std::string name, lab::RedisServer& server)
         : OneServer(std::move(name), {&server}, before(server.port())) {}
     std::uint16_t proxy_port() const { return all_.front().port(); }
@@ -140,6 +140,7 @@ public:
         servers.wait_settled();
         return true;
     }
+    bool needs_whole_tags() const override { return true; }
     // Those of one server know nothing of slots.
     RedisNodes* foreign_client() override { return nullptr; }
     bool plant_stranger(const std::string& name) override {

@@ -52,6 +52,20 @@ struct Core {
 
 }  // namespace
 
+ProxyCounters& ProxyCounters::operator+=(const ProxyCounters& other) noexcept {
+    forwarded_to_server += other.forwarded_to_server;
+    forwarded_to_client += other.forwarded_to_client;
+    swallowed_to_server += other.swallowed_to_server;
+    swallowed_to_client += other.swallowed_to_client;
+    delayed += other.delayed;
+    stalled += other.stalled;
+    connections_accepted += other.connections_accepted;
+    connections_open += other.connections_open;
+    connections_cut += other.connections_cut;
+    server_unreachable += other.server_unreachable;
+    return *this;
+}
+
 class Proxy::Impl {
 public:
     Impl(const std::string& host, std::uint16_t server_port, std::uint64_t seed, bool beside)

@@ -28,6 +28,8 @@ struct ProxyCounters {
     std::uint64_t connections_open = 0;    ///< at this moment
     std::uint64_t connections_cut = 0;     ///< ended by a fault, not by a peer
     std::uint64_t server_unreachable = 0;  ///< accepted, but the server could not be connected to
+
+    ProxyCounters& operator+=(const ProxyCounters& other) noexcept;
 };
 
 /// Bytes of one direction that were forwarded together.
