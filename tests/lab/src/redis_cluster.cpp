@@ -152,9 +152,12 @@ private:
         for (std::size_t i = 0; i < servers_.size(); ++i) {
             ask(i, {"CLUSTER", "SET-CONFIG-EPOCH", std::to_string(i + 1)});
         }
+        // Each by each: they tell each other of a third one only now and then.
         for (std::size_t i = 1; i < servers_.size(); ++i) {
-            ask(0, {"CLUSTER", "MEET", "127.0.0.1", std::to_string(servers_[i].port()),
-                    std::to_string(buses_[i].number())});
+            for (std::size_t by = 0; by < i; ++by) {
+                ask(by, {"CLUSTER", "MEET", "127.0.0.1", std::to_string(servers_[i].port()),
+                         std::to_string(buses_[i].number())});
+            }
         }
         wait_until(
             [this] {
