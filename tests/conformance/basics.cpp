@@ -341,7 +341,7 @@ TEST_CASE("T21: names are refused clearly or kept apart exactly", "[T21]") {
                                    std::string(400, 'n')};
     // What looks like a hash tag of Redis Cluster, and is none.
     const std::vector<std::string> broken{"{}x", "x}y"};
-    if (backend().needs_whole_tags())
+    if (backend().in_slots())
         for (const auto& n : broken)
             CHECK(refused(n + tail));
     else

@@ -22,16 +22,19 @@ using namespace std::chrono_literals;
 namespace hf = holdfast;
 namespace lab = holdfast::lab;
 
-/// One Redis server, or all nodes of a Redlock as one: what is done is done to each of them.
+/// One Redis server; or all nodes of a Redlock, or all primaries of a cluster, as one: what is done
+/// is done to each of them.
 class RedisNodes {
 public:
     explicit RedisNodes(std::vector<lab::RedisServer*> nodes) : nodes_(std::move(nodes)) {}
-    /// The first one's answer.
+    /// The first one's answer, of those that do not say that another server has the key.
     lab::Reply cli(const std::vector<std::string>& arguments) {
-        lab::Reply first = nodes_.front()->cli(arguments);
-        for (std::size_t i = 1; i < nodes_.size(); ++i)
-            nodes_[i]->cli(arguments);
-        return first;
+        std::optional<lab::Reply> answer;
+        for (auto* node : nodes_) {
+            auto said = node->cli(arguments);
+            if (!answer || is_elsewhere(*answer)) answer = std::move(said);
+        }
+        return *answer;
     }
     void kill() {
         for (auto* node : nodes_)
@@ -50,16 +53,22 @@ public:
             node->resume();
     }
     bool alive() { return nodes_.front()->alive(); }
-    /// At each of them the name is the list that a stranger made of it.
+    /// At each of them that has the name it is the list that a stranger made of it.
     bool is_stranger(const std::string& name) {
+        bool there = false;
         for (auto* node : nodes_) {
             const auto found = node->cli({"LRANGE", name, "0", "-1"});
+            if (is_elsewhere(found)) continue;
             if (found.elements.size() != 1 || found.elements[0].text != "not a lock") return false;
+            there = true;
         }
-        return true;
+        return there;
     }
 
 private:
+    static bool is_elsewhere(const lab::Reply& reply) {
+        return reply.is_error() && reply.text.starts_with("MOVED ");
+    }
     std::vector<lab::RedisServer*> nodes_;
 };
 
@@ -179,9 +188,9 @@ public:
     virtual bool durable() const { return false; }
     /// Other processes can reach the same locks.
     virtual bool shared_between_processes() const { return true; }
-    /// Refuses names with a "}" and no {tag} before it, or with an empty one: their keys would lie
-    /// at different servers.
-    virtual bool needs_whole_tags() const { return false; }
+    /// The slot of a name says which server has its keys: a name whose keys would be in two slots
+    /// is refused, and no server with slots becomes a replica.
+    virtual bool in_slots() const { return false; }
     /// Puts something under the name that is not a lock. False where there is no such thing.
     virtual bool plant_stranger(const std::string&) { return false; }
     /// It is as it was put there.

@@ -525,6 +525,7 @@ TEST_CASE("T27: what a Redis server may answer instead", "[T27]") {
         CHECK(hold(*lock).valid());
     }
     SECTION("READONLY") {
+        if (backend().in_slots()) return;  // what has become a replica redirects
         // Five servers are told one after the other; the lease outlives that on any machine.
         const auto patient = open("ttl=10s");
         auto lease = hold(*lock_of(patient, name));

@@ -140,19 +140,7 @@ public:
         servers.wait_settled();
         return true;
     }
-    bool needs_whole_tags() const override { return true; }
-    // Those of one server know nothing of slots.
-    RedisNodes* foreign_client() override { return nullptr; }
-    bool plant_stranger(const std::string& name) override {
-        return servers.cli(name, {"RPUSH", name, "not a lock"}).integer == 1;
-    }
-    bool stranger_is_whole(const std::string& name) override {
-        const auto found = servers.cli(name, {"LRANGE", name, "0", "-1"});
-        return found.elements.size() == 1 && found.elements[0].text == "not a lock";
-    }
-    bool erase_behind(const std::string& name) override {
-        return servers.cli(name, {"DEL", name}).integer == 1;
-    }
+    bool in_slots() const override { return true; }
 
 private:
     static lab::RedisClusterOptions cluster() {
