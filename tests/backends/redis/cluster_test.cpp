@@ -275,6 +275,45 @@ TEST_CASE("cluster: a lease that the new primary does not know is lost at once",
     CHECK(waits.get().has_value());
 }
 
+TEST_CASE("cluster: one server by itself does not say which has the slots", "[cluster]") {
+    auto options = with_replicas();
+    options.node_timeout = 10min;  // it takes the others for alive
+    auto cluster = RedisCluster::start(std::move(options));
+    const auto name = names_at_each(cluster)[0];
+    const auto slot = cluster.slot_of(name);
+    const auto replica = cluster.replica_of(0);
+    auto& former = cluster.server(0);
+    former.kill();
+    REQUIRE(cluster.server(replica).cli({"CLUSTER", "FAILOVER", "TAKEOVER"}).is_ok());
+    lab::wait_until(
+        [&] { return cluster.owner(slot, 1) == replica && cluster.owner(slot, 2) == replica; },
+        cap(30s), "the replica takes over");
+    auto client = hf::Client::open(cluster.url() + "?ttl=60s").value();
+    auto rival = hf::Client::open(cluster.url() + "?ttl=60s&request_timeout=1s").value();
+    auto lease = lock_in(client, name)->acquire({.wait = 30s}).value();
+    REQUIRE(lock_in(rival, name)->acquire({.wait = 0ms}).error() == errc::contended);
+
+    // The former primary comes back to where nobody can tell it.
+    for (std::size_t i = 1; i < cluster.size(); ++i)
+        cluster.server(i).pause();
+    former.restart(lab::Data::keep);
+    lab::wait_until(
+        [&] {
+            return former.cli({"SET", "{" + name + "}x", "1"}).is_ok();
+        },
+        cap(30s), "it takes the slots for its own");
+    const auto got = lock_in(rival, name)->acquire({.wait = 4s});
+    REQUIRE_FALSE(got.has_value());
+    INFO(got.error().message());
+    CHECK((got.error() == errc::timed_out || got.error() == errc::unavailable));
+    CHECK(former.cli({"EXISTS", name}).integer == 0);
+    for (std::size_t i = 1; i < cluster.size(); ++i)
+        cluster.server(i).resume();
+    lab::wait_until([&] { return lease.renew().has_value() || !lease.valid(); }, cap(20s),
+                    "it is renewed");
+    CHECK(lease.release() == hf::ReleaseResult::released);
+}
+
 TEST_CASE("cluster: what is wrong is said in words", "[cluster]") {
     auto cluster = RedisCluster::start();
     const auto said = [](const std::string& url, errc code) {
