@@ -31,6 +31,8 @@ public:
     const std::optional<Running>& ended() const { return ended_; }
     /// Its release has begun and returned, and this is its reason now; nullopt: it was dropped.
     void left(std::optional<error_code> reason, const Belief&);
+    /// When its acquisition was called.
+    Nanos called() const noexcept { return called_; }
     /// All should have been told by now.
     bool is_due() const;
     /// Judges what was told, in words.

@@ -75,7 +75,8 @@ std::shared_ptr<Belief> Worker::join(World::Owner& owner, const Lease& lease) {
     back->add(lease);
     world_.history_->comes_back(*back);
     world_.succession_->comes_back(back->owner);
-    back->listener = std::make_shared<Listener>(world_, user_, *back, owner.since);
+    const Nanos called = back->listener->called();  // it is the same grant
+    back->listener = std::make_shared<Listener>(world_, user_, *back, called);
     world_.listeners_.push_back(back->listener);
     world_.beliefs_.push_back(back.get());
     return back;

@@ -28,6 +28,7 @@ std::string Sentinel::answer(Session& s, const Words& words) {
         s.channels.erase(words.at(1));
         return "*3\r\n" + bulk("unsubscribe") + bulk(words[1]) + ":0\r\n";
     }
+    if (name == "CLIENT") return "+OK\r\n";  // SETNAME
     if (name != "SENTINEL") return Redis::answer(s, words);
     if (words.at(1) == "GET-MASTER-ADDR-BY-NAME") return "*2\r\n" + bulk(host_) + bulk(port);
     return "*6\r\n" + bulk("name") + bulk(primary_) + bulk("config-epoch") +

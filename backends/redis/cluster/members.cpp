@@ -173,7 +173,7 @@ asio::awaitable<void> Members::ask_all(boot_clock::time_point deadline) {
         if (node->asked) continue;  // it still has the question before
         node->asked = true;
         ++round->left;
-        auto task = ask(*node, round);
+        auto task = ask(*node, round, deadline - patience_ / 10);
         asio::co_spawn(executor_, std::move(task), asio::detached);
     }
     const std::size_t enough = majority(known_ ? primaries : to.size());
@@ -189,9 +189,10 @@ asio::awaitable<void> Members::ask_all(boot_clock::time_point deadline) {
     take(merged(round->views));
 }
 
-asio::awaitable<void> Members::ask(Node& node, std::shared_ptr<Round> round) {
+// Ends before its round does, so that the error says why.
+asio::awaitable<void> Members::ask(Node& node, std::shared_ptr<Round> round,
+                                   boot_clock::time_point deadline) {
     const auto self = shared_from_this();
-    const auto deadline = boot_clock::now() + patience_;
     spi::Failure failed;
     try {
         Command c;

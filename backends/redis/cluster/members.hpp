@@ -64,7 +64,7 @@ private:
     struct Round;
     asio::awaitable<void> watch();
     asio::awaitable<void> ask_all(boot_clock::time_point deadline);
-    asio::awaitable<void> ask(Node&, std::shared_ptr<Round>);
+    asio::awaitable<void> ask(Node&, std::shared_ptr<Round>, boot_clock::time_point deadline);
     void take(const SlotTable&);
     bool settled() const;
 

