@@ -305,7 +305,9 @@ TEST_CASE("cluster: one server by itself does not say which has the slots", "[cl
     const auto got = lock_in(rival, name)->acquire({.wait = 4s});
     REQUIRE_FALSE(got.has_value());
     INFO(got.error().message());
-    CHECK((got.error() == errc::timed_out || got.error() == errc::unavailable));
+    // One that hangs may have been asked before the deadline, and answer yet.
+    CHECK((got.error() == errc::timed_out || got.error() == errc::unavailable ||
+           got.error() == errc::in_doubt));
     CHECK(former.cli({"EXISTS", name}).integer == 0);
     for (std::size_t i = 1; i < cluster.size(); ++i)
         cluster.server(i).resume();
