@@ -86,8 +86,9 @@ void Site::start_lab(Rows& rows) {
                          [&](const auto& k) { return k.first == backend->name; }))
             attempt(rows, backend->name, [&] {
                 const auto& servers = others_.emplace_back(deployments::start(backend->name));
-                deployments_.push_back(
-                    {backend->name, "default", servers->url(), {}, {}, servers->words()});
+                Deployment d{backend->name, "default", servers->url(), {}, {}, servers->words()};
+                d.behind_proxies = servers->behind_links();
+                deployments_.push_back(std::move(d));
             });
 }
 

@@ -28,6 +28,7 @@ struct Deployment {
     std::string prefix;      ///< of every lock name
     std::string durability;  ///< for people: what a grant survives
     bool in_process = false;
+    bool behind_proxies = true;  ///< clients reach its servers by the addresses that they are given
 
     std::string label() const { return variant == "default" ? backend : backend + " " + variant; }
 };

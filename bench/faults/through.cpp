@@ -5,6 +5,7 @@
 namespace holdfast::bench {
 
 Through::Through(Deployment whole, std::uint64_t seed) : deployment(std::move(whole)) {
+    if (!deployment.behind_proxies) return;
     const std::regex address("127\\.0\\.0\\.1:([0-9]+)");
     const std::string url = deployment.open;
     std::string changed;

@@ -188,7 +188,7 @@ void play_all(Bench& bench, const std::vector<Deployment>& deployments) {
     std::vector<Trial> trials;
     for (const Deployment& d : deployments)
         for (const auto& [fault, word] : faults) {
-            if (!applies(d) || (fault == Fault::cut && d.backend == "sqlite")) continue;
+            if (!applies(d) || (fault == Fault::cut && !has_network(d))) continue;
             trials.push_back({d, fault, {}, {}, bench.site.folder() / "workers.log", ttl_ms});
         }
     std::vector<Sum> sums(trials.size());

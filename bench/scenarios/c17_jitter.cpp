@@ -126,7 +126,7 @@ void add_rows(Bench& bench, std::span<const Level> levels) {
 void play_all(Bench& bench, const std::vector<Deployment>& deployments, milliseconds ttl) {
     std::vector<Level> levels;
     for (const Deployment& d : deployments)
-        if (d.backend != "sqlite")  // which has no network
+        if (has_network(d))
             for (const double share : shares)
                 levels.push_back(
                     {d, ttl, share * static_cast<double>(ttl.count()), 0, 0, 0, 0, {}});

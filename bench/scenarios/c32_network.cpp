@@ -48,7 +48,8 @@ void run(Bench& bench) {
     std::vector<Deployment> far;
     for (const Deployment& d : bench.site.deployments()) {
         const bool one_of_three = ensembles && (d.backend == "zookeeper" || d.backend == "etcd");
-        if ((d.variant == "default" || d.variant == "durable") && !d.in_process && !one_of_three)
+        if ((d.variant == "default" || d.variant == "durable") && !d.in_process &&
+            d.behind_proxies && !one_of_three)
             far.push_back(d);
     }
     if (ensembles)

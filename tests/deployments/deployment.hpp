@@ -54,6 +54,8 @@ public:
     /// Returns when it serves again.
     virtual void wait_ready() = 0;
 
+    /// A client reaches its servers by the links alone, and not by what servers tell it.
+    virtual bool behind_links() const { return true; }
     /// So long after the answer to a release it may still be unsynced, and a kill takes it back.
     virtual std::chrono::milliseconds unsynced_release() { return {}; }
     /// Told of each server that was killed, once it is dead, and from when on it may have been.

@@ -95,6 +95,7 @@ public:
                        }});
         return out;
     }
+    bool behind_links() const override { return false; }
     void wipe() override { set_.server(0).restart(Data::fresh); }
     void wait_ready() override { set_.server(0).wait_ready(); }
 
@@ -132,6 +133,7 @@ public:
                 out.push_back(std::move(fault));
         return out;
     }
+    bool behind_links() const override { return false; }
     void wipe() override {
         for (std::size_t i = 0; i < cluster_.size(); ++i)
             cluster_.server(i).restart(Data::fresh);
