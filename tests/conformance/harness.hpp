@@ -203,6 +203,9 @@ public:
     }
     /// Options with which an answer that comes 800 ms late is waited for.
     virtual std::string waits_for_late_answers() const { return "request_timeout=8s"; }
+    /// So many bytes of an exchange, each way, are a question of the server's and its answer, which
+    /// come at a moment of their own.
+    virtual std::size_t asked_between() const { return 0; }
     /// One request of an engine's attempt takes a lock that is free; one more takes it later.
     virtual bool grants_by_one_request() const { return false; }
     /// A request that close() cuts has been taken back when it returns, whatever its answer.

@@ -20,6 +20,8 @@ public:
         return true;
     }
     bool grants_by_one_request() const override { return true; }
+    /// A PING of HTTP/2, by which its gRPC measures the connection.
+    std::size_t asked_between() const override { return 17; }
     bool erase_behind(const std::string& name) override {
         const auto alone = "/holdfast/" + escaped(name);
         return servers_.erase(alone + "/") + std::stoul(servers_.ctl({"del", alone})) != 0;
