@@ -76,8 +76,6 @@ RedisBackend::RedisBackend(const spi::Settings& s, spi::Context c, std::shared_p
 
 error_code RedisBackend::check_name(std::string_view name) const noexcept {
     if (reserved(shared_->options.prefix, name)) return make(Error::reserved_name);
-    if (shared_->options.cluster && in_two_slots(shared_->options.prefix, name))
-        return make(Error::two_slots);
     return {};
 }
 

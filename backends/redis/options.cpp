@@ -1,5 +1,7 @@
 #include "options.hpp"
 
+#include <algorithm>
+
 #include "../tls/options.hpp"
 #include "holdfast/spi/identity.hpp"
 #include "holdfast/spi/net/endpoint.hpp"
@@ -56,6 +58,10 @@ bool of_sentinels(std::string_view scheme) noexcept {
 
 bool of_cluster(std::string_view scheme) noexcept {
     return scheme.ends_with("+cluster");
+}
+
+milliseconds patience_with_answers(const spi::Settings& s) {
+    return std::min(s.duration("request_timeout") / 2, milliseconds(500));
 }
 
 std::optional<PrimaryName> primary_of(std::string_view path) {

@@ -29,6 +29,10 @@ bool of_sentinels(std::string_view scheme) noexcept;
 /// "redis+cluster" or "rediss+cluster".
 bool of_cluster(std::string_view scheme) noexcept;
 
+/// Sentinels, and a cluster's servers about its slots, answer from memory: one that has not
+/// answered within so long is not waited for.
+milliseconds patience_with_answers(const spi::Settings&);
+
 /// What the path of a URL with Sentinels says: /NAME or /NAME/DATABASE.
 struct PrimaryName {
     std::string name;

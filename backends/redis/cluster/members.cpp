@@ -14,13 +14,12 @@ namespace holdfast::redis {
 namespace {
 
 constexpr milliseconds look_pause{20}, longest_look_pause{250};
-// Servers answer from memory. One that does not is not waited for.
-constexpr milliseconds look_patience{500};
 
 /// A server as its backend sees it.
-class Place final : public Member {
+class NodeMember final : public Member {
 public:
-    Place(std::weak_ptr<Members> members, Node& node) : members_(std::move(members)), node_(node) {}
+    NodeMember(std::weak_ptr<Members> members, Node& node)
+        : members_(std::move(members)), node_(node) {}
 
     void leads_to(std::shared_ptr<Where> host) override { host_ = std::move(host); }
     asio::awaitable<spi::Answer<Location>> find(boot_clock::time_point deadline) override {
@@ -75,7 +74,7 @@ Members::Members(asio::any_io_executor e, const spi::Settings& s, Make make, Mov
       make_(std::move(make)),
       moved_(std::move(moved)),
       ttl_(s.duration("ttl")),
-      patience_(std::min(s.duration("request_timeout") / 2, look_patience)),
+      patience_(patience_with_answers(s)),
       pause_(executor_) {}
 
 Node& Members::at(const spi::Endpoint& e) {
@@ -86,7 +85,7 @@ Node& Members::at(const spi::Endpoint& e) {
     spi::Settings s = settings_;
     s.hosts = {e};
     node->display = s.display();
-    node->backend = make_(s, std::make_shared<Place>(weak_from_this(), *node));
+    node->backend = make_(s, std::make_shared<NodeMember>(weak_from_this(), *node));
     const std::lock_guard hold(mutex_);
     nodes_.push_back(std::move(node));
     return *nodes_.back();

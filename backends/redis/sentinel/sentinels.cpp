@@ -17,8 +17,6 @@ namespace {
 constexpr milliseconds shortest_pause{50};
 // A look is cheap, and a longer ttl should not mean a longer time at a former primary.
 constexpr milliseconds longest_interval{5000}, shortest_interval{100};
-// Sentinels answer from memory. One that does not is not waited for.
-constexpr milliseconds longest_patience{500};
 
 }  // namespace
 
@@ -29,7 +27,7 @@ Sentinels::Sentinels(asio::any_io_executor e, const spi::Settings& s, std::weak_
       listener_(std::move(listener)),
       name_(primary_of(s.path)->name),
       interval_(std::clamp(s.duration("ttl") / 3, shortest_interval, longest_interval)),
-      patience_(std::min(s.duration("request_timeout") / 2, longest_patience)),
+      patience_(patience_with_answers(s)),
       pause_(executor_) {
     for (const spi::Endpoint& host : s.hosts) {
         Sentinel::Listener one;
