@@ -119,7 +119,7 @@ private:
 
     /// What the primary has goes to its replica, in order.
     void wrote(std::size_t server) {
-        if (server != primary_ || servers_[1 - server].is_replica() == false) return;
+        if (server != primary_ || !servers_[1 - server].is_replica()) return;
         const Nanos lag = slow_replica_ && random_.chance(100) ? random_.between(0, 300 * ms)
                                                                : random_.between(50 * us, 2 * ms);
         arrives_ = std::max(arrives_, kernel_.now() + lag);

@@ -17,8 +17,8 @@ Said read(Connection&, const std::vector<std::string>& keys, boot_clock::time_po
           TableRows&);
 
 /// Writes rows. `done`: the names written, and whether a client waits for each that was not
-/// notified. Of several, those
-/// that somebody else has locked are left out; for a single one that is waited, up to `patience`.
+/// notified. Of several, those that somebody else has locked are left out; for a single one that is
+/// waited, up to `patience`.
 Said write(Connection&, const std::vector<Change>&, sql::Written& done,
            milliseconds patience = milliseconds(100));
 
