@@ -23,6 +23,8 @@ class Asyncio(Case):
         try:
             return loop.run_until_complete(asyncio.wait_for(coroutine, 3 * CAP))
         finally:
+            # close() does not wait for the threads of to_thread, and the next test counts threads.
+            loop.run_until_complete(loop.shutdown_default_executor())
             loop.close()
 
     def test_with(self):
