@@ -74,6 +74,7 @@ Scenario c29_soft_lock();
 Scenario c30_ranks();
 Scenario c31_ttl();
 Scenario c32_network();
+Scenario c33_takeover();
 Scenario peers_beside();
 
 }  // namespace holdfast::bench

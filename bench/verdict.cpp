@@ -122,7 +122,7 @@ Answer judge_c22(const Rows& rows) {
 
 constexpr std::string_view granted = "grants per second";
 
-/// With the readers for whom sharing could gain the most.
+/// With the readers that could gain the most from sharing.
 struct Shared {
     std::size_t backends = 0, gain = 0;
     double beside = 0;  ///< grants beside a writer

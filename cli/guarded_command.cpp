@@ -186,8 +186,8 @@ void GuardedCommand::on_signal(int number) {
         return;
     }
     if (ends_things(number) && number != SIGHUP) {
-        // Whoever wants the end does not want --min-hold after it, nor knows that the command ended
-        // a moment ago.
+        // A user that asks for the end does not want --min-hold after it, nor knows that the
+        // command ended a moment ago.
         impatient_ = true;
         const auto now = boot_clock::now();
         const bool again =

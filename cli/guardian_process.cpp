@@ -136,7 +136,7 @@ private:
         }
         command_ = child;
         phase_ = Phase::running;
-        // Whoever reads our standard output must see its end when the command has ended.
+        // The reader of our standard output must see its end when the command has ended.
         ::dup2(null_.get(), STDIN_FILENO);
         ::dup2(null_.get(), STDOUT_FILENO);
         send({Report::started, child, 0});

@@ -62,7 +62,7 @@ std::string local_url() {
 }
 
 std::string Globals::target() const {
-    // Whoever sets them to nothing has hardly meant "another backend, if there is one".
+    // A user that sets them to nothing has hardly meant "another backend, if there is one".
     for (const char* const name : {"HOLDFAST_URL", "HOLDFAST_CONFIG"}) {
         const bool passed_over = !url.empty() || local || !config_file.empty() ||
                                  (!backend.empty() && name == std::string_view("HOLDFAST_URL"));

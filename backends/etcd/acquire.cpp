@@ -32,6 +32,16 @@ Acquire::Acquire(Attempt& a, QueueCache& q) : Operation(a), attempt_(a), queues_
         stand(a.sent);
 }
 
+void Acquire::enter() noexcept {
+    OwnerState& p = *place;
+    // Behind others that wait it is not granted yet, so its key need not be moved to the waiters'
+    // lease later. All requests that may have made the key are on leases of one kind, which a
+    // tombstone outlasts.
+    if (!p.perhaps)
+        p.waits_at_once = attempt_.queue && !p.units.permits() && queues_.crowded(p.line);
+    want(Step::enter, p.waits_at_once ? Needs::waiting : Needs::young, true);
+}
+
 void Acquire::leased(const Lease& l) {
     Operation::leased(l);
     if (leave_) leave_->leased(l);
@@ -43,9 +53,13 @@ void Acquire::request(Transaction t) {
     switch (wants()) {
         case Step::enter:
             how_.queue = attempt_.queue;
-            how_.list = (attempt_.queue || place->perhaps) && !queues_.known(place->line);
-            how_.behind = attempt_.queue && !place->units.permits() && queues_.crowded(place->line);
+            how_.behind = place->waits_at_once || (attempt_.queue && !place->units.permits() &&
+                                                   queues_.crowded(place->line));
+            how_.list =
+                !how_.behind && (attempt_.queue || place->perhaps) && !queues_.known(place->line);
             how_.lease = lease().id;
+            place->value =
+                place->waits_at_once ? place->waiting_value() : place->value_with(place->units);
             lists_ = how_.list || place->units.permits();
             if (how_.list) listing_ = std::make_unique<QueueCache::Listing>(queues_, place->line);
             return entering(*place, how_, t);
@@ -150,6 +164,7 @@ void Acquire::entered(const Result& r, const RequestInfo& went) {
             return want(Step::clear, Needs::nothing, true);
         case unreadable:
             p.perhaps = p.doubt = true;
+            queues_.may_enter(place);
             return end(Attempt::NoAnswer{make(Error::protocol)});
     }
     p.state = State::queued;
@@ -164,6 +179,7 @@ void Acquire::not_entered(const error_code& why, const RequestInfo& went) {
     listing_.reset();
     place->perhaps = place->perhaps || went.doubt;
     place->doubt = place->doubt || went.late;
+    if (place->perhaps) queues_.may_enter(place);
     attempt_.detail = went.detail;
     if (place->perhaps)
         end(Attempt::NoAnswer{why});
@@ -186,7 +202,8 @@ void Acquire::stand(boot_clock::time_point now) {
     p.checked = now;
     const std::string* key = queues_.ahead(p, &created_);
     watched_ = queues_.known(p.line);
-    // Who wants it alone waits for the one ahead. Whoever else leaves may let others in.
+    // A mutex waits for the key ahead alone. Where others may share, each one that leaves may let
+    // it in.
     if (key == nullptr || !p.units.exclusive()) return list();
     watched_ = false;
     ahead_ = *key;
@@ -278,6 +295,7 @@ void Acquire::start_over() {
     OwnerState& p = *place;
     queues_.leave(p);
     p.state = State::asked;
+    if (p.doubt) queues_.may_enter(place);
     p.created = p.modified = p.lease = 0;
 }
 

@@ -284,6 +284,7 @@ void Connection::Watcher::ended(const wire::End&) {
 
 void Connection::Watcher::end() noexcept {
     if (std::exchange(over_, true)) return;
+    stopped_ = true;
     if (connection_) {
         connection_->client_.cancel(id_);
         connection_->flush();
@@ -320,7 +321,7 @@ awaitable<error_code> Connection::follow(Request r, Watcher& watcher,
     }
     watcher.connection_.reset();
     retire_if_idle();
-    if (!why && !watcher.begun_) why = make(Error::closed);
+    if (!why && !watcher.begun_ && !watcher.stopped_) why = make(Error::closed);
     co_return why;
 }
 

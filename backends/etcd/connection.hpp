@@ -102,6 +102,7 @@ private:
     wire::Client::Id id_ = 0;
     spi::net::Gate gate_;
     bool begun_ = false, over_ = false;
+    bool stopped_ = false;  ///< by end()
 };
 
 }  // namespace holdfast::etcd

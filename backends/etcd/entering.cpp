@@ -14,7 +14,7 @@ bool lists(const OwnerState& p, const Entering& e) {
     return e.list || p.units.permits();
 }
 
-/// Its key is made, whoever else is there.
+/// Its key is made, even beside other keys.
 bool stands_in_line(const OwnerState& p, const Entering& e) {
     return e.queue || p.units.permits();
 }

@@ -13,8 +13,9 @@ namespace holdfast::etcd {
 struct Entering {
     bool queue = false;  ///< make a key even if others are in the way
     bool list = false;   ///< return the whole line, after the change
-    /// Somebody in line does not fit, so it will not either, and the line is not looked at: a
-    /// member looks at each key. Not for permits, whose limit is compared with that of others.
+    /// Its key is made, and the line is not looked at, since a member looks at each key: where
+    /// somebody in line is known not to fit, it will not either. Not for permits, whose limit is
+    /// compared with that of others.
     bool behind = false;
     std::int64_t lease = 0;
 };

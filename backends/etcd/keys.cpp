@@ -7,8 +7,8 @@
 namespace holdfast::etcd {
 namespace {
 
-// "hf1", "s" of a reader or "pLIMIT:PERMITS", "dMILLISECONDS" of a lock_delay, "?" or "!" of who is
-// asked to release or was revoked, a blank, the owner. So a mutex's is "hf1 OWNER".
+// "hf1", "s" of a reader or "pLIMIT:PERMITS", "dMILLISECONDS" of a lock_delay, "?" or "!" of a
+// holder that is asked to release or was revoked, a blank, the owner. So a mutex's is "hf1 OWNER".
 constexpr std::string_view ours = "hf1";
 constexpr char shared = 's', permits = 'p', of = ':', delay = 'd', asked = '?', revoked = '!';
 

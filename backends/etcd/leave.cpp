@@ -15,7 +15,9 @@ Leave::Leave(spi::Held& h, QueueCache& q) : Operation(h), held_(&h), queues_(q) 
 }
 
 void Leave::begin(bool alone) {
-    want(Step::leave, place->doubt ? Needs::young : Needs::nothing, alone);
+    // For the tombstone, if there is one.
+    const Needs lease = place->waits_at_once ? Needs::waiting : Needs::young;
+    want(Step::leave, place->doubt ? lease : Needs::nothing, alone);
 }
 
 void Leave::request(Transaction t) {
@@ -25,11 +27,11 @@ void Leave::request(Transaction t) {
         add_withdrawal(p, t);
     } else {
         t.if_created(p.key, p.created);
-        // Whoever lost it has not finished, and is one that crashed to the next holder.
+        // A holder that lost it has not finished: to the next holder it has crashed.
         if (!is_late()) add_release(p, held_->outcome, t);
     }
     // A late request that would make the key finds the tombstone, for as long as the lease that it
-    // would use, or longer.
+    // would use, or longer: the waiters' lease is that one, or one that was granted since.
     if (p.doubt) t.then().put(p.tombstone, "", lease().id);
     // What the watch says of it is no news.
     if (held_ != nullptr || p.state == OwnerState::State::queued) p.state = OwnerState::State::gone;

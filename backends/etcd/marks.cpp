@@ -46,7 +46,7 @@ void add_grant(const OwnerState& p, Transaction t) {
 
 void add_release(const OwnerState& p, Outcome outcome, Transaction t) {
     if (!p.writes_marks()) return;
-    // Whoever was revoked has not finished, and is one that crashed to the next holder.
+    // A holder that was revoked has not finished: to the next holder it has crashed.
     Transaction unless_revoked = t.then().transaction();
     unless_revoked.if_value(p.key, p.revoked_value());
     ending(p, outcome, unless_revoked.otherwise());

@@ -193,7 +193,7 @@ awaitable<error_code> Members::hear_hosts(boot_clock::time_point deadline, std::
     auto listing = send(p, deadline, detail);
     const Answer listed = co_await std::move(listing);
     if (leaves(listed.why) || listed.why == errc::closed) co_return listed.why;
-    // Who may not read the list has to believe the configuration.
+    // A user that may not read the list has to believe the configuration.
     const bool enough = listed.why || static_cast<std::size_t>(list.members_size()) >= size();
     for (std::size_t i = 0; i < size() && !enough; ++i) {
         if (identity_.heard(i)) continue;

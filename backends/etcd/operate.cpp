@@ -204,7 +204,8 @@ awaitable<spi::Answer<std::vector<KeyValue>>> EtcdBackend::reach(std::string_vie
             if (what != spi::Tell::gone && shown(kv).holder.foreign) {
                 co_return spi::Failure(errc::not_supported, spi::foreign_holder(what, "key"));
             }
-            // There is nothing to add for who is asked, or has to stop in any case.
+            // There is nothing to add for a holder that is asked already, or has to stop in any
+            // case.
             if (what == spi::Tell::asked && read_entry(kv.value)->flag != Entry::Flag::none)
                 told.push_back(kv);
             else

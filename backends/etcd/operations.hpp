@@ -118,7 +118,7 @@ public:
 
 private:
     using Verdict = decltype(spi::Attempt::outcome);
-    void enter() noexcept { want(Step::enter, Needs::young, true); }
+    void enter() noexcept;
     void entered(const Result&, const RequestInfo&);
     void not_entered(const error_code&, const RequestInfo&);
     /// Its key is in line: looks what became of the line if that is due, and goes on.

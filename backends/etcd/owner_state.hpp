@@ -23,8 +23,9 @@ struct OwnerState {
     State state = State::asked;
     boot_clock::time_point checked{};  ///< when its line was last checked
     boot_clock::time_point valid_until{};
-    bool perhaps = false;  ///< a request that makes the key may have been executed
-    bool doubt = false;    ///< such a request was not answered, and may still be executed
+    bool perhaps = false;        ///< a request that makes the key may have been executed
+    bool doubt = false;          ///< such a request was not answered, and may still be executed
+    bool waits_at_once = false;  ///< such requests make it on the waiters' lease
 
     bool writes_marks() const noexcept { return !marks.empty() && units.exclusive(); }
     /// The value of the key with these units, on a lease that lasts for the lock_delay as well.

@@ -42,12 +42,13 @@ void QueueCache::Listing::done(const std::vector<KeyValue>& all, std::int64_t re
     if (line.known && line.listed_at >= revision) return;
     line.row = UnitQueue(all);
     line.listed_at = revision;
+    line.told_of = 0;
     line.known = true;
     for (const auto& [created, place] : line.waiting)
         if (created <= revision && !line.row.contains(created)) queues_->lost(*place);
     for (const rpc::Event& event : line.early)
         queues_->apply(line, event);
-    queues_->watch_from(revision + 1);
+    queues_->watch_from(line_, revision + 1);
     queues_->look(line, 0);
 }
 
@@ -65,6 +66,12 @@ bool QueueCache::crowded(const std::string& line) const noexcept {
 
 void QueueCache::join(const OwnerStatePtr& p) {
     queues_[p->line].waiting[p->created] = p;
+}
+
+void QueueCache::may_enter(const OwnerStatePtr& p) {
+    if (!p->waits_at_once) return;
+    if (std::find(may_enter_.begin(), may_enter_.end(), p) == may_enter_.end())
+        may_enter_.push_back(p);
 }
 
 void QueueCache::hold(const OwnerState& p) {
@@ -135,7 +142,7 @@ void QueueCache::observe(const std::string& line, std::string_view name) {
 
 void QueueCache::listed(const std::string& line, std::int64_t revision) {
     const auto at = queues_.find(line);
-    if (at != queues_.end() && !at->second.observed.empty()) watch_from(revision + 1);
+    if (at != queues_.end() && !at->second.observed.empty()) watch_from(line, revision + 1);
 }
 
 void QueueCache::tell(const Queue& line) {
@@ -152,12 +159,21 @@ std::vector<OwnerStatePtr> QueueCache::waiting() const {
 
 bool QueueCache::drop_abandoned() noexcept {
     bool waited = false;
+    const auto decided = [&waited](const OwnerStatePtr& p) {
+        if (p->state != OwnerState::State::asked) return true;  // in line, or it has left
+        if (p.use_count() > 1) return false;
+        waited = true;
+        return true;
+    };
+    may_enter_.erase(std::remove_if(may_enter_.begin(), may_enter_.end(), decided),
+                     may_enter_.end());
     std::vector<OwnerStatePtr> all;
     for (const auto& [name, line] : queues_)
         for (const auto* own : {&line.waiting, &line.holding})
             for (const auto& [created, place] : *own)
                 if (place.use_count() == 1) {
-                    waited = waited || own == &line.waiting;
+                    waited =
+                        waited || own == &line.waiting || (place->doubt && place->waits_at_once);
                     all.push_back(place);
                 }
     for (const OwnerStatePtr& p : all)
@@ -167,8 +183,15 @@ bool QueueCache::drop_abandoned() noexcept {
 
 // --- the watch
 
-void QueueCache::watch_from(std::int64_t revision) {
-    if (next_ != 0 || stopped_) return;
+void QueueCache::watch_from(const std::string& line, std::int64_t revision) {
+    if (stopped_) return;
+    if (next_ != 0) {
+        if (watched_.empty() || watched_ == line) return;
+        watched_.clear();
+        next_ = std::min(next_, revision);
+        return resume();
+    }
+    watched_ = line;
     next_ = revision;
     gate_.open();
     if (std::exchange(watching_, true)) return;
@@ -201,8 +224,9 @@ awaitable<void> QueueCache::watch() {
             [this](std::string_view bytes) { return take(bytes); });
         rpc::WatchRequest request;
         rpc::WatchCreateRequest& create = *request.mutable_create_request();
-        create.set_key(shared_->options.root);
-        create.set_range_end(after(shared_->options.root));
+        const std::string& range = watched_.empty() ? shared_->options.root : watched_;
+        create.set_key(range);
+        create.set_range_end(after(range));
         create.set_start_revision(next_);
         create.set_fragment(true);
         auto following = members_->follow(watcher_, method::watch, request,
@@ -254,7 +278,9 @@ void QueueCache::event(const rpc::Event& e) {
 
 void QueueCache::apply(Queue& line, const rpc::Event& e) {
     const rpc::KeyValue& kv = e.kv();
-    if (kv.mod_revision() <= line.listed_at) return;
+    // A watch that begins again for further lines tells of the others once more.
+    if (kv.mod_revision() <= line.listed_at || kv.mod_revision() < line.told_of) return;
+    line.told_of = kv.mod_revision();
     const std::int64_t known = line.row.created(kv.key());
     if (e.type() == rpc::Event::DELETE) {
         // After a new list the watch may tell again what it has told, of a key that is there anew.
@@ -308,7 +334,7 @@ void QueueCache::forget() {
 
 void QueueCache::begin_anew(std::int64_t revision) {
     for (auto& [name, line] : queues_) {
-        line.listed_at = 0;
+        line.listed_at = line.told_of = 0;
         line.early.clear();
         for (const auto& [created, place] : line.waiting)
             if (created > revision) lost(*place);

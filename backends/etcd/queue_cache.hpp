@@ -1,7 +1,7 @@
-// What this client knows of the lines of its waiters: a list, then every change through one watch
-// for all its lines. A key that once fitted beside all before it does so until it is gone (see
-// unit_queue.hpp). This is all that is concluded from here; a transaction that finds the key there
-// turns it into a grant.
+// What this client knows of the lines of its waiters: a list, then every change through one watch,
+// of its line or, where there are several, of all below the prefix. A key that once fitted beside
+// all before it does so until it is gone (see unit_queue.hpp). This is all that is concluded from
+// here; a transaction that finds the key there turns it into a grant.
 #pragma once
 #include <functional>
 #include <map>
@@ -47,6 +47,9 @@ public:
     /// From now on its owner is notified when it may be let in, when its key is gone, and, as a
     /// holder, when its key was changed.
     void join(const OwnerStatePtr&);
+    /// A request that makes its key was not answered. drop_abandoned() looks after it, too, if that
+    /// is on the waiters' lease.
+    void may_enter(const OwnerStatePtr&);
     /// The waiter has become a holder.
     void hold(const OwnerState&);
     void leave(const OwnerState&) noexcept;
@@ -73,7 +76,8 @@ public:
     void listed(const std::string& line, std::int64_t revision);
     std::vector<OwnerStatePtr> waiting() const;
     /// Drops places that only this object still knows: core requested their deletion and gave up
-    /// without an answer. True: one of them waited, so its key may still be in line.
+    /// without an answer. True: a key of one of them may be in line, or come there, on the waiters'
+    /// lease, which must not be kept alive any longer.
     bool drop_abandoned() noexcept;
 
     /// Ends the watch when there was no waiter for a while.
@@ -92,9 +96,11 @@ private:
         bool known = false;
         unsigned listings = 0;
         std::int64_t listed_at = 0;
+        std::int64_t told_of = 0;       ///< the revision of the last event that was applied since
         std::vector<rpc::Event> early;  ///< events during a listing
     };
-    void watch_from(std::int64_t revision);
+    /// Watches that line, too.
+    void watch_from(const std::string& line, std::int64_t revision);
     awaitable<void> watch();
     /// A message of the watch. False: it must begin again.
     bool take(std::string_view bytes);
@@ -115,8 +121,10 @@ private:
     std::shared_ptr<Shared> shared_;
     std::shared_ptr<Members> members_;
     std::unordered_map<std::string, Queue> queues_;
+    std::vector<OwnerStatePtr> may_enter_;
     std::shared_ptr<Members::Watcher> watcher_;
     rpc::WatchResponse message_;  ///< keeps its memory for the next
+    std::string watched_;         ///< the only line that is watched; empty: all
     std::int64_t next_ = 0;       ///< revision to continue the watch from; 0: none
     bool watching_ = false, stopped_ = false, following_ = false;
     bool resumed_ = false;  ///< the watch was ended to be continued

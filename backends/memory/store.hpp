@@ -103,7 +103,8 @@ private:
     unsigned until_sweep_ = 64;
     std::int64_t forgotten_ = 0;  ///< the highest token of a forgotten name
     spi::NameState::Time last_ticket_ = 0;
-    std::multiset<const spi::BackendEvents*> telling_;  ///< whom a call that has ended is telling
+    std::multiset<const spi::BackendEvents*>
+        telling_;  ///< clients that a call is telling after its end
     std::condition_variable told_;
 };
 

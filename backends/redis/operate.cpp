@@ -229,7 +229,7 @@ awaitable<spi::Answer<spi::Survey>> RedisBackend::tell(std::string_view name,
     const std::string only = which.if_token ? std::to_string(which.if_token->value) : std::string();
     const Script& script = Scripts::all().tell_holders;
     spi::Survey out;
-    // Who holds it among too many for one call, and how many of these have been named.
+    // Of too many holders for one call: the holders, and how many of these have been named.
     std::vector<std::string> crowd;
     std::size_t named = 0;
     Command c;

@@ -61,8 +61,8 @@ RedlockBackend::RedlockBackend(const spi::Settings& s, spi::Context c)
                       "the late write of a paused holder");
 }
 
-// Whoever is like this one is answered by the same request. Readers do not exclude each other, and
-// who asks with units has a mark of its own.
+// Attempts that are alike are answered by the same request. Readers do not exclude each other, and
+// an attempt with units has a mark of its own.
 bool RedlockBackend::alike(const Attempt& a) const noexcept {
     const OwnerState* const p = find_state(a.place);
     if (stands(a) && deployment_->told()) return false;

@@ -37,7 +37,7 @@ public:
     }
 
 private:
-    /// Asks whom the round wants asked, until it waits for answers or is over.
+    /// Asks the nodes that the round wants asked, until it waits for answers or is over.
     void advance() {
         busy_ = true;  // a line may answer inside ask()
         for (;;) {

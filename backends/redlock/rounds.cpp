@@ -120,7 +120,7 @@ void AcquireRound::propose(std::uint64_t token) {
     }
 }
 
-// Whoever came before is let in before: a mark says so at each node.
+// An earlier waiter is let in earlier: a mark says so at each node.
 bool AcquireRound::marks() const noexcept {
     return attempt_->queue && (context_.told || waited_ >= PollMark::after) &&
            find_state(place_)->ticket != 0 && with_units();

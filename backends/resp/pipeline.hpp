@@ -23,8 +23,8 @@ public:
         /// The next reply. False: nobody has asked for it, or it does not fit, so that no reply can
         /// be believed any more.
         virtual bool take(Reply&) = 0;
-        /// All replies that have arrived are taken. Who waited for one may go on from here, and ask
-        /// again or close the pipeline.
+        /// All replies that have arrived are taken. A caller that waited for one may go on from
+        /// here, and ask again or close the pipeline.
         virtual void settled() {}
         /// The connection broke, and is closed.
         virtual void broke(Error) = 0;

@@ -7,8 +7,8 @@
 
 namespace holdfast::resp {
 
-/// One waiter's. A mark must outlast the way of the next poll to the server, or whoever comes in
-/// between passes, and a distant waiter starves.
+/// One waiter's. A mark must outlast the way of the next poll to the server, or a client that
+/// comes in between passes, and a distant waiter starves.
 class PollMark {
 public:
     /// So long a waiter polls without being ahead of anybody.

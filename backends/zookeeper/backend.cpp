@@ -120,7 +120,7 @@ awaitable<void> ZooKeeperBackend::attempt(std::span<spi::Attempt* const> items) 
     // All requests first, so that they share a round trip.
     for (spi::Attempt* a : all) {
         QueueNodePtr p = place_of(a->place);
-        // Whoever was refused while it waited learns that below.
+        // A waiter that was refused learns that below.
         if (p && (p->refused || (!p->ended() && !p->leaving()))) continue;
         const milliseconds tick = shared_->options.tick;
         if (std::string words = too_short("ttl", a->ttl, tick); !words.empty()) {

@@ -1,4 +1,4 @@
-// Who holds it exclusively puts a mark with its token before core learns of the grant, and takes it
+// An exclusive holder puts a mark with its token before core learns of the grant, and takes it
 // away, in one step with its own node, when it lets go, and in one step with a downgrade. So a mark
 // that is found belongs to somebody who never did. Readers read it and leave it.
 #include "marks.hpp"

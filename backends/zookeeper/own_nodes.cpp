@@ -270,7 +270,7 @@ void OwnNodes::downgrade(const QueueNodePtr& p) {
     });
     std::string data = data_of(*p, true);
     if (p->marked)
-        // Whoever comes next learns that the writer has released.
+        // The next holder learns that the writer has released.
         handle_.remove_with(mark_path(shared_.options, p->name), -1, p->path(), std::move(data),
                             std::move(then), p->version);
     else

@@ -63,7 +63,7 @@ public:
     void expire(boot_clock::time_point now);
     /// Whatever could not be removed is tried again.
     void repeat(boot_clock::time_point now);
-    /// Whoever waits leaves, to stand in line again in a new session.
+    /// Waiters leave, to stand in line again in a new session.
     void give_up_waiting();
     void end_all(error_code);
 

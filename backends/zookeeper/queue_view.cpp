@@ -62,7 +62,7 @@ void QueueView::want_list(Queue& q) {
     const std::uint64_t number = ++q.sent;
     auto then =
         when_answered([this, parent = q.parent(), number](Call& c) { listed(parent, number, c); });
-    // Whoever waits for permits waits for any of many to vanish.
+    // A waiter for permits waits for any of many nodes to vanish.
     handle_.list(q.parent(), std::move(then), q.of_permits());
 }
 
@@ -172,7 +172,7 @@ void QueueView::blocker_seen(const std::string& parent, const std::string& node,
     e->foreign = !data;
     for (const auto& [key, other] : q.entries()) {
         if (!other.own || other.own->state != QueueNode::State::queued) continue;
-        // Whoever tries once wants to know that it is no reader's.
+        // An attempt that does not wait has to learn that it is no reader's.
         if (other.own->reads()) other.own->gate.open();
         if (e->foreign && of_other_recipe(other.recipe, e->recipe))
             shared_.events->wake(other.own->owner);

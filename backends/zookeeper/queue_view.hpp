@@ -1,4 +1,4 @@
-// What a session knows of the lines in which its places stand, and whom it lets in.
+// What a session knows of the lines in which its places stand, and which of them it lets in.
 #pragma once
 #include <string>
 #include <unordered_map>
@@ -33,7 +33,7 @@ public:
 
     // --- for the other parts
     void want_list(Queue&);
-    /// A node has vanished, or its holder reads from now on: whoever waited for it may be let in.
+    /// A node has vanished, or its holder reads from now on: its waiter may be let in.
     void vanished(Queue&, const std::string& node);
     void downgraded(Queue&, const std::string& node);
     /// Forgets lines without places, and asks again for lists that were refused.
@@ -48,7 +48,7 @@ public:
 private:
     void listed(const std::string& parent, std::uint64_t number, Call&);
     void list_refused(const std::string& parent, error_code why);
-    /// Notifies whoever may be let in, and watches what the others wait for.
+    /// Notifies the waiters that may be let in, and watches what the others wait for.
     void refresh(Queue&);
     void refresh_permits(Queue&);
     void ask_watch(Queue&, const std::string& node);

@@ -1,5 +1,5 @@
-// Who broke a lease: one node for each name whose lease was broken within the last day. Not below
-// the name itself, where other libraries would take it for a place in line.
+// Records of broken leases: one node for each name whose lease was broken within the last day. Not
+// below the name itself, where other libraries would take it for a place in line.
 #include "backend.hpp"
 #include "client_library.hpp"
 #include "errors.hpp"

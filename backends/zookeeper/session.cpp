@@ -162,7 +162,7 @@ void Session::children_changed(std::string_view path) {
 
 void Session::give_up_waiting(boot_clock::time_point now) {
     // The servers have ended the session by now, or forgotten it: one that was restored from older
-    // data does not even answer it. Whoever waits stands in line again, in a new session; what this
+    // data does not even answer it. Waiters stand in line again, in a new session; what this
     // one may have left is deleted if it ever comes back.
     const auto away = now - *disconnected_since_;
     if (away <= handle_->timeout()) return;

@@ -11,7 +11,7 @@ spi::Attempt::Busy busy_for(milliseconds ttl) noexcept {
 }
 
 Settling::Step Settling::next() {
-    // Permits are asked for by whoever is the first in the line for them.
+    // The first in the line for permits asks for them.
     at = place->turn && !place->entered() ? place->turn : place;
     if (const Exit step = refused()) return *step;
     if (const Exit step = over()) return *step;

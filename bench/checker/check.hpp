@@ -11,8 +11,8 @@ struct Limits {
     /// An assumption, off by default: that long after it was invoked a request stands in the queue,
     /// as if somebody had seen it. Only explicit sightings are proof.
     Nanos in_line_after = never;
-    /// Every acquisition of these names is in the files. False when others, who record nothing, use
-    /// them too: what a grant says of its previous holder is then not judged, nor who was seen.
+    /// Every acquisition of these names is in the files. False when others, which record nothing,
+    /// use them too: what a grant says of its previous holder is then not judged, nor who was seen.
     bool everyone_recorded = true;
     /// The servers declare that they answer a release before it is synced, which it is so long
     /// afterwards: a kill in between takes it back. Zero: they sync it first.

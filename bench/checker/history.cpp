@@ -337,7 +337,7 @@ void Reader::finish() {
         const std::uint32_t index = h_.find(id);
         if (index == History::npos) continue;
         Acquisition& a = h_.acquisitions[index];
-        // Seen before it was asked: a mistake of who looked; seen afterwards says nothing.
+        // Seen before it was asked: a mistake of the observer; seen afterwards says nothing.
         if (at >= a.invoked && (!a.was_granted || at < a.granted))
             a.in_line = std::min(a.in_line, at);
     }

@@ -8,7 +8,8 @@
 namespace holdfast::bench::history {
 
 void NameCheck::overlaps() {
-    // Who is known to have believed longest, and who was promised most, of those that began before.
+    // Of the holders that began before: the one known to have believed longest, and the one
+    // promised most.
     const Belief *longest = nullptr, *promised = nullptr;
     for (const Belief& b : beliefs_) {
         if (longest != nullptr && b.from < longest->sure) {

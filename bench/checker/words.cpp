@@ -43,7 +43,7 @@ void NameCheck::previous_holders() {
 }
 
 void NameCheck::tell_previous(const Acquisition& before, const Acquisition& b) {
-    // Somebody of whom nothing is known may have been between them.
+    // A holder of which nothing is known may have been between them.
     if (first_unknown_ < b.granted) return;
     const auto line = [&] {
         return words(b) + " says that the holder before it " + word(b.previous) + "; that was " +

@@ -23,7 +23,7 @@ public:
 
     /// For clients that reach all of them; `query` without its question mark.
     Deployment whole(const std::string& query) const;
-    /// For clients to whom some nodes refuse, those whose bit is false.
+    /// For clients that some nodes refuse, those whose bit is false.
     Deployment partial(const std::string& query, std::array<bool, count> reached);
     /// At how many nodes the key is now.
     std::size_t holding(const std::string& name);

@@ -1,5 +1,5 @@
-// Who is stopped inside a transaction keeps SQLite's file locked for everybody: a fault of its own,
-// which scenarios that stop a holder tell from what they are about.
+// A process that is stopped inside a transaction keeps SQLite's file locked for everybody: a fault
+// of its own, which scenarios that stop a holder tell from what they are about.
 #pragma once
 #include "site.hpp"
 

@@ -12,7 +12,7 @@
 
 namespace holdfast::bench {
 
-/// Where a server is, and as whom to go there; without a password.
+/// The address of a server, and the user; without a password.
 struct MariadbAddress {
     std::string host;
     std::uint16_t port = 0;

@@ -25,8 +25,8 @@ struct CallersResult {
     std::size_t two_at_once = 0;  ///< grants while another caller was inside
     std::uint64_t requests = 0;   ///< of all clients
     double client_cpu_ms = 0;     ///< of this process
-    double longest_ms = 0;        ///< from asking to the grant, or to the end for who still waits
-    Latency to_grant;             ///< asked -> granted
+    double longest_ms = 0;  ///< from asking to the grant, or to the end for one that still waits
+    Latency to_grant;       ///< asked -> granted
 };
 
 /// Callers with a client each, all on one thread. A round is another job, which needs no lock, then

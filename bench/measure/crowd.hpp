@@ -13,13 +13,13 @@
 namespace holdfast::bench {
 
 struct CrowdResult : HandOffs {
-    std::size_t to_the_oldest = 0;  ///< grants that went to whoever had asked first
+    std::size_t to_the_oldest = 0;  ///< grants that went to the caller that had asked first
     std::size_t two_at_once = 0;    ///< grants beside somebody who must be alone, or who must;
                                     ///< says nothing where permits are wanted
     struct Share {
         bool reads = false;
         std::size_t grants = 0;
-        double longest_ms = 0;  ///< from asking to the grant, or to the end for who still waits
+        double longest_ms = 0;  ///< from asking to the grant, or to the end of the run
     };
     std::vector<Share> shares;  ///< of each caller
 };

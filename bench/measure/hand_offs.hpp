@@ -1,4 +1,4 @@
-// Who is granted a lock after whom: what every crowd counts, Holdfast's and the bare ones.
+// The order of grants: what every crowd counts, Holdfast's and the bare ones.
 #pragma once
 #include <cstdint>
 
@@ -27,7 +27,7 @@ struct HandOffs {
     }
 };
 
-/// Who had it last, and when that one let it go. Not thread-safe.
+/// The last holder, and when it released. Not thread-safe.
 class Turns {
 public:
     /// The first grant of all is not counted: nobody knows since when it could have been.

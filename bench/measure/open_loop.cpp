@@ -35,7 +35,8 @@ OpenLoopResult OpenLoop::run(double per_second, double seconds, std::uint64_t se
     return std::exchange(now_, {});
 }
 
-/// Whoever should have come by now, while there are names; the rest is late, and its time runs.
+/// Starts the callers that are due by now, while there are names; the rest is late, and its time
+/// runs.
 void OpenLoop::start_due() {
     while (!all_came() && !free_.empty() && arrivals_->next() <= Clock::now()) {
         Slot& slot = *free_.back();

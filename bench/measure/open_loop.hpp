@@ -1,5 +1,5 @@
 // Locks asked for at a fixed rate, whatever became of those before: the time of each counts from
-// when it was meant to be asked for, so that a stall is paid by everybody whom it held up.
+// when it was meant to be asked for, so that a stall counts for each caller that it held up.
 #pragma once
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/steady_timer.hpp>
@@ -20,8 +20,8 @@ struct OpenLoopResult {
     Latency from_the_call;   ///< acquire called -> release answered: what a closed loop would see
 };
 
-/// One client and so many names; who comes while all of them are under way waits for the first that
-/// is free. All on the thread that calls run(). Not thread-safe.
+/// One client and so many names; a caller that comes while all of them are under way waits for the
+/// first that is free. All on the thread that calls run(). Not thread-safe.
 class OpenLoop {
 public:
     OpenLoop(const Deployment&, std::size_t names, const std::string& prefix);

@@ -16,7 +16,7 @@ struct PeerStart {
     std::filesystem::path log;      ///< for its standard error
 };
 
-/// Runs on the processors of whoever starts it. Asked to end by the end of its input, which it also
+/// Runs on the processors of its parent. Asked to end by the end of its input, which it also
 /// sees when this process dies; killed when it does not. One thread at a time.
 class PeerProcess {
 public:

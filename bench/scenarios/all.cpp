@@ -52,6 +52,7 @@ const std::vector<Scenario>& scenarios() {
         c30_ranks(),
         c31_ttl(),
         c32_network(),
+        c33_takeover(),
         peers_beside(),
     };
     return all;

@@ -52,7 +52,7 @@ bool waits(const Bench& bench, const Form& form, const std::string& name) {
             granted = other.ask(lab::default_cap).state() != LeaseState::empty;
             answered = true;
         });
-        // Whoever does not wait is refused by then.
+        // A caller that does not wait is refused by then.
         (void)lab::reached([&] { return answered.load(); }, std::chrono::milliseconds(300));
         lease.release();
     }

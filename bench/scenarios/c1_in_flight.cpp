@@ -148,7 +148,7 @@ void run(Bench& bench, std::size_t n) {
     report(bench, measure_rounds(bench, plan, all), n);
 }
 
-/// Who share a commit to the disk, beside the one who has it alone.
+/// Callers that share a commit to the disk, beside one that has it alone.
 void run_sqlite(Bench& bench, const Deployment& d) {
     const double block = bench.options.pick(0.1, 0.25, 0.5);
     std::vector<Contender> all;

@@ -1,5 +1,5 @@
-// C20: a lock makes no transaction: whoever comes after a holder that crashed, or failed, between
-// two steps finds the first one done. Who tells him?
+// C20: a lock makes no transaction: the holder after one that crashed, or failed, between
+// two steps finds the first one done. What tells it?
 #include "faults/holder.hpp"
 #include "measure/trials.hpp"
 #include "scenario.hpp"
@@ -54,7 +54,7 @@ void trial(Bench& bench, const Deployment& d, const Fault& fault, const std::str
     for (int i = 0; i < readers; ++i) {
         Holder reader(bench, d, name, {.ttl = ttl}, history_of(bench, set_up, d, "C"));
         reader.must_acquire(patience);
-        // Whoever goes by flag and previous holder acts on nothing else.
+        // A reader that goes by flag and previous holder acts on nothing else.
         const bool acts = store.cell("ready") == 1 && !must_be_told(reader.lease());
         result.acted.add(acts && half(store));
         reader.release();

@@ -107,7 +107,7 @@ std::vector<Step> plan(const Options&, const Site& site) {
         if (d.backend == "redis")
             steps.push_back(
                 {d.label() + " readers in flight", [d](Bench& bench) { run_in_flight(bench, d); }});
-        // A crowd of permits is a matter of who notifies whom: the rest polls.
+        // A crowd of permits is for backends that notify: the rest polls.
         steps.push_back({d.label() + " permits handed on", [d](Bench& bench) {
                              const auto can = Bench::open(d).capabilities();
                              if (can.has(Capability::semaphore) && can.has(Capability::notified) &&

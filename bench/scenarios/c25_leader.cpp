@@ -31,7 +31,7 @@ struct Candidate {
     Belief belief() const { return read_belief(journal); }
 };
 
-/// Processes of one election; whoever is gone is replaced by another one.
+/// Processes of one election; each that is gone is replaced by another one.
 class Race {
 public:
     Race(const Bench& bench, const Deployment& d, std::string name, int ttl_ms)

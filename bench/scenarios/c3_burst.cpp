@@ -14,6 +14,8 @@ namespace holdfast::bench {
 namespace {
 
 constexpr const char* id = "C3";
+/// The holder's ttl outlasts a machine that stands still while the others get into line.
+constexpr milliseconds held_for{30'000};
 
 /// What the survivors of one burst saw.
 struct Burst {
@@ -55,7 +57,7 @@ class Line {
 public:
     Line(const Bench& bench, const Deployment& d, const std::string& name, milliseconds ttl,
          Victims& victims, std::size_t survivors)
-        : holder_(bench, d, name, with(ttl)), held_(holder_.must(lab::default_cap)) {
+        : holder_(bench, d, name, with(held_for)), held_(holder_.must(lab::default_cap)) {
         for (std::size_t i = 0; i < survivors; ++i) {
             victims.add();
             wait_in_line(d.prefix + name, 2 * i + 1);

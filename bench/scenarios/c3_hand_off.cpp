@@ -4,6 +4,7 @@
 #include <thread>
 
 #include "floors/advisory_lock.hpp"
+#include "floors/etcd_queue.hpp"
 #include "floors/server_calls.hpp"
 #include "floors/user_lock.hpp"
 #include "floors/zookeeper_queue.hpp"
@@ -146,6 +147,15 @@ void run_queue_of_nodes(Bench& bench, const Deployment& d) {
                fmt::format("{} callers in {} bare sessions", crowded + 1, sessions), floor);
 }
 
+void run_queue_of_keys(Bench& bench, const Deployment& d) {
+    EtcdQueue floor(bench.site.etcd()->port(), crowded);
+    run_beside(
+        bench, d, "floor: queue of keys",
+        fmt::format("{} callers on one bare connection; messages to the server, also for watches",
+                    crowded + 1),
+        floor);
+}
+
 std::string nothing_written() {
     return fmt::format("{} bare connections, nothing is written", crowded + 1);
 }
@@ -253,6 +263,9 @@ std::vector<Step> plan(const Options& options, const Site& site) {
         if (zookeeper != nullptr && n == crowded)
             steps.push_back({"zookeeper beside a bare queue of nodes" + number,
                              [d = *zookeeper](Bench& bench) { run_queue_of_nodes(bench, d); }});
+        if (const auto* d = site.find("etcd"); d != nullptr && n == crowded)
+            steps.push_back({"etcd beside a bare queue of keys" + number,
+                             [d = *d](Bench& bench) { run_queue_of_keys(bench, d); }});
         if (const auto* d = site.find("postgresql"); d != nullptr && n == crowded)
             steps.push_back({"postgresql beside bare advisory locks" + number,
                              [d = *d](Bench& bench) { run_advisory_queue(bench, d); }});

@@ -124,8 +124,8 @@ Scenario c5_conflict() {
     return {id, "a lock that is taken: fail at once, wait, defer, or sleep and try again",
             "2 and 20 callers with a client each want one lock for jobs of 1 ms, and have jobs of "
             "5 ms that need none, which are a wait for a timer, as for a disk. After each "
-            "of those one asks for the lock; whoever fails leaves that job undone, whoever waits "
-            "or sleeps does nothing else until the grant, whoever defers does other jobs. The "
+            "of those one asks for the lock; one that fails leaves that job undone, one that waits "
+            "or sleeps does nothing else until the grant, one that defers does other jobs. The "
             "documents' client sleeps between two tries.",
             false, plan};
 }

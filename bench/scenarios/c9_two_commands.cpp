@@ -37,8 +37,8 @@ void take_and_die(Bench& bench, const Form& form, const std::string& name, milli
                         holder.process().log_tail(3));
 }
 
-void try_it(Bench& bench, const Form& form, const std::string& name, Result& result) {
-    const auto ttl = roomy_ttl(bench, milliseconds(bench.options.pick(300, 500, 1000)));
+void try_it(Bench& bench, const Form& form, const std::string& name, milliseconds ttl,
+            Result& result) {
     take_and_die(bench, form, name, ttl);
     const auto died = Clock::now();
     const auto& redis = *bench.site.redis();
@@ -56,11 +56,12 @@ void try_it(Bench& bench, const Form& form, const std::string& name, Result& res
 void run(Bench& bench, const std::vector<Form>& forms) {
     std::vector<Result> results(forms.size());
     for (int i = 0; i < trials(bench.options) && !bench.stopped(); ++i) {
+        const auto ttl = roomy_ttl(bench, milliseconds(bench.options.pick(300, 500, 1000)));
         std::vector<std::function<void()>> jobs;
         for (std::size_t f = 0; f < forms.size(); ++f)
             jobs.emplace_back([&, f, i] {
                 try_it(bench, forms[f], "bench-c9-" + std::to_string(f) + "-" + std::to_string(i),
-                       results[f]);
+                       ttl, results[f]);
             });
         side_by_side(jobs);
     }

@@ -1,5 +1,5 @@
-// The herd, as many articles write it: SET NX, and a release that is told to everybody, who all try
-// again. Bare hiredis; here for comparison only, never installed.
+// The herd, as many articles write it: SET NX, and a release that is told to all waiters, which all
+// try again. Bare hiredis; here for comparison only, never installed.
 #pragma once
 #include <cstdint>
 #include <deque>

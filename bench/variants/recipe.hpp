@@ -18,7 +18,7 @@ public:
     virtual bool take(const spi::Attempt&) = 0;
     /// What the recipe does when its work is done. Errors: std::exception.
     virtual ReleaseResult give_back(const std::string& name, const std::string& owner) = 0;
-    /// When a waiter looks again; empty: whoever finds it taken is refused at once.
+    /// When a waiter looks again; empty: a caller that finds it taken is refused at once.
     virtual std::optional<milliseconds> look_within() const { return milliseconds(50); }
     /// Until when a holder believes. Most documents' holders never ask: for a day.
     virtual milliseconds believes(milliseconds) const { return std::chrono::hours(24); }

@@ -1,5 +1,5 @@
 // doc-redis://: the documents' Redis locks. SETNX and EXPIRE as two commands, or SET NX PX as one;
-// a release by DEL, or by compare-and-delete; whoever waits sleeps and tries again. Or Redisson's
+// a release by DEL, or by compare-and-delete; a waiter sleeps and tries again. Or Redisson's
 // hash, see hash_recipe.hpp.
 #include "bench.hpp"
 #include "floors/redis_floor.hpp"
@@ -77,7 +77,7 @@ spi::Descriptor redis_recipes() {
         {.name = "give",
          .type = OptionType::choice,
          .fallback = "checked",
-         .meaning = "Compare-and-delete, or DEL whoever owns it.",
+         .meaning = "Compare-and-delete, or DEL of any owner's.",
          .choices = "checked|del"},
         {.name = "identity",
          .type = OptionType::text,

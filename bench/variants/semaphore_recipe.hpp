@@ -1,5 +1,5 @@
 // Curator's mutex that is not re-entrant: a semaphore of one lease. A line of nodes admits one
-// client after the other to the leases; who finds no other lease holds the lock.
+// client after the other to the leases; a client that finds no other lease holds the lock.
 #pragma once
 #include <memory>
 #include <string>

@@ -15,7 +15,7 @@ enum class Sweeps : std::uint8_t {
 };
 
 /// Sweeps rows that were taken longer than `age` ago, again and again, as a scheduled task does:
-/// whoever holds them, and whether or not they still work. Ends with the object.
+/// of all holders, whether or not they still work. Ends with the object.
 class Sweeper {
 public:
     Sweeper(const SqlConnect&, const std::string& table, milliseconds age, Sweeps = Sweeps::rows);

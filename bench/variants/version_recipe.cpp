@@ -34,7 +34,7 @@ public:
 
     ReleaseResult give_back(const std::string& name, const std::string&) override {
         const auto updated = update("state = 0, version = version + 1", name, "1", mine_);
-        // Who does not look at the count takes it for released.
+        // A client that does not look at the count takes it for released.
         return how_.update != Update::counted || updated == 1 ? ReleaseResult::released
                                                               : ReleaseResult::already_expired;
     }

@@ -11,7 +11,7 @@ namespace holdfast::bench {
 struct VersionHow {
     /// The UPDATE that follows the look at state and version.
     enum class Update : std::uint8_t {
-        by_name,    ///< compares nothing: whoever read "free" takes it
+        by_name,    ///< compares nothing: each that read "free" takes it
         uncounted,  ///< compares both, and nobody looks whether a row was updated
         counted     ///< compares both, and takes it only when a row was updated
     };

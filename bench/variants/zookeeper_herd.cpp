@@ -183,7 +183,7 @@ ParentHerdResult parent_herd(const std::string& servers, std::size_t waiters, st
             must(answer, "release another");
             released = true;
         });
-        // Who is not told within a second is not told.
+        // A waiter that is not notified within a second is not notified at all.
         const auto end = Clock::now() + std::chrono::seconds(1);
         turn_until(
             sessions, [&] { return released && (looked == waiters || Clock::now() > end); }, cap,

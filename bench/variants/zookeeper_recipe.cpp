@@ -1,6 +1,6 @@
-// doc-zookeeper://: one ephemeral node is the lock; it is deleted by its path, whoever made it, or
-// only where it belongs to the own session. Or Curator's semaphore, see semaphore_recipe.hpp. While
-// its holder works the client is not driven.
+// doc-zookeeper://: one ephemeral node is the lock; it is deleted by its path, even another
+// client's, or only where it belongs to the own session. Or Curator's semaphore, see
+// semaphore_recipe.hpp. While its holder works the client is not driven.
 #include "bench.hpp"
 #include "variants/documents.hpp"
 #include "variants/recipe.hpp"

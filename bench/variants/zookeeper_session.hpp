@@ -1,4 +1,4 @@
-// A bare ZooKeeper session for the documents' recipes, driven by whoever calls turn(): many of them
+// A bare ZooKeeper session for the documents' recipes, driven by the caller of turn(): many of them
 // on one thread. What is not driven sends no heartbeats, as a paused process.
 #pragma once
 #include <cstdint>

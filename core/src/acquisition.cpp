@@ -181,8 +181,8 @@ void Acquisition::answered() {
 
     const auto& busy = std::get<spi::Attempt::Busy>(attempt_.outcome);
     queued_ = attempt_.queue;
-    // An earlier request that was not answered may still come there and be granted. Whoever is in
-    // line is withdrawn in any case when the wait ends.
+    // An earlier request that was not answered may still come there and be granted. An
+    // attempt in line is withdrawn in any case when the wait ends.
     doubtful_ = doubtful_ && !queued_;
     last_error_ = {};
     refusal_.reset();

@@ -1,4 +1,4 @@
-// Who broke a lease: recorded beside the name after the break, and shown by inspect().
+// The record of a break: written beside the name after the break, and shown by inspect().
 #pragma once
 #include <string>
 

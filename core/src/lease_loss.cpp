@@ -29,7 +29,7 @@ void LeaseImpl::reported_lost(error_code why, std::string text) {
 void LeaseImpl::lose(error_code why, bool give_back) {
     std::unique_lock hold(mutex_);
     if (!lives()) return;
-    // Whoever has looked since then was told this reason.
+    // A caller that has looked since then was told this reason.
     if (over()) why = end_reason();
     Loss loss = mark_lost(why);
     given_back_ = give_back;

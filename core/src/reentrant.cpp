@@ -187,7 +187,7 @@ result<Lease> OneOwner::one_more(Now& now, const Caller& c) {
 
 void OneOwner::place(Now& now, const std::shared_ptr<Caller>& c, Telling& told) {
     if (!now.open.empty()) return void(told.emplace_back(c, one_more(now, *c)));
-    // One that ends no later needs no clock: whoever joins it is asked again then.
+    // One that ends no later needs no clock: a caller that joins it is asked again then.
     for (UnderWay& u : now.under_way)
         if (!u.caller->cancelled && c->may_join(*u.caller)) return u.joined.push_back(c);
     c->prepare();

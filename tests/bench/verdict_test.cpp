@@ -318,6 +318,8 @@ TEST_CASE("hand-offs are held against their floors, and a larger crowd against a
     const char* floor = "time per hand-off over its floor";
     CHECK(met(row("C3", "zookeeper", "default", floor, 1.05, 100)));
     CHECK_FALSE(met(row("C3", "zookeeper", "default", floor, 1.2, 100)));
+    CHECK(met(row("C3", "etcd", "default", floor, 1.3, 100)));
+    CHECK_FALSE(met(row("C3", "etcd", "default", floor, 1.4, 100)));
     CHECK(met(row("C3", "postgresql", "default", floor, 1.9, 100)));
     CHECK_FALSE(met(row("C3", "postgresql", "default", floor, 2.1, 100)));
     const char *after_a_job = "hand-off after a job, p50",

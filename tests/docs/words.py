@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Whether pages, help and public headers use the terms of docs/glossary.md, and none of the words that these replace,
-and whether the code on the first pages is as narrow as a forge shows it.
+whether the sources name what they speak of, and whether the code on the first pages is as narrow as a forge shows it.
 
 words.py TREE             each use of a word from the glossary's last column is printed; exit 1 when there is one
 words.py TREE --selftest  each of those words has to be found in a page that has it, and a line that is too wide
@@ -15,6 +15,10 @@ ALSO = {"whoever": "name it", "everybody": "all, any client", "those who": "thos
 GLOBS = ("README.md", "docs/*.md", "docs/deploy/*.md", "examples/*.md", "examples/*/*.md", "backends/*/README.md",
          "backends/sql/*/README.md", "cli/holdfast.1",
          "core/include/holdfast/*.hpp", "core/include/holdfast/spi/*.hpp")
+
+# Of what says "who" and names nobody, these have no other use.
+NAMELESS = {"whoever": "name it", "whom": "name it"}
+SOURCES = ("core", "backends", "cli", "bench")
 
 
 def replaced(tree):
@@ -62,6 +66,7 @@ def main():
         sys.exit(f"{GLOSSARY}: its table was not read")
     if sys.argv[2:] == ["--selftest"]:
         missed = [w for w in words if not list(uses(f"One of them\n{w.capitalize()} here.\n", words))]
+        missed += [w for w in NAMELESS if not list(uses(f"// The one {w} it asks\n", NAMELESS))]
         wide = list(too_wide("\n".join(["x" * 99, "```", "x" * 98, "x" * 99, "```", "x" * 99])))
         sys.exit(f"not found: {missed}" if missed else 0 if wide == [4] else f"too wide: {wide}")
     wrong = 0
@@ -74,6 +79,10 @@ def main():
             continue
         for line, word, term in uses(page.read_text(), words):
             print(f'{page.relative_to(tree)}:{line}: "{word}": the term is "{term}"')
+            wrong += 1
+    for page in sorted(p for folder in SOURCES for ending in ("cpp", "hpp") for p in (tree / folder).rglob(f"*.{ending}")):
+        for line, word, term in uses(page.read_text(), NAMELESS):
+            print(f'{page.relative_to(tree)}:{line}: "{word}": {term}')
             wrong += 1
     print(f"{len(words)} words looked for, {wrong} uses")
     sys.exit(1 if wrong else 0)

@@ -66,7 +66,7 @@ class Check:
         self.prefix = self.work / "prefix"
         self.cxx = arguments.cxx
         self.launcher = arguments.launcher
-        # All is compiled once more, as tests/run --unity does it: its compiler cache has the objects then.
+        # All is compiled once more, as tests/run --unity does it, with its warnings: its compiler cache has the objects then.
         self.cmake = ["cmake", "-G", "Ninja", f"-DCMAKE_CXX_COMPILER={arguments.cxx}",
                       f"-DCMAKE_CXX_FLAGS={arguments.flags}", "-DCMAKE_BUILD_TYPE=Debug",
                       f"-DCMAKE_CXX_FLAGS_DEBUG={arguments.debug_flags}", "-DCMAKE_UNITY_BUILD=ON",
@@ -83,7 +83,7 @@ class Check:
     def install(self):
         shutil.rmtree(self.prefix, ignore_errors=True)
         options = [f"-DHOLDFAST_BACKEND_{name.upper()}=ON" for name in BACKENDS]
-        self.build(self.source, self.work / "build", "-DHOLDFAST_BUILD_CLI=OFF",
+        self.build(self.source, self.work / "build", "-DHOLDFAST_BUILD_CLI=OFF", "-DHOLDFAST_WERROR=ON",
                    f"-DCMAKE_INSTALL_PREFIX={self.prefix}", *options)
         run("cmake", "--install", self.work / "build")
         kind = "*.so.0.1.0" if self.shared else "*.a"
@@ -161,7 +161,7 @@ class Check:
     def add_subdirectory(self):
         build = self.work / "add_subdirectory"
         self.build(self.source / "tests/package/consumer", build,
-                   f"-DHOLDFAST_SOURCE={self.source}", f"-DCONSUMER_BACKENDS={';'.join(BACKENDS)}",
+                   f"-DHOLDFAST_SOURCE={self.source}", f"-DCONSUMER_BACKENDS={';'.join(BACKENDS)}", "-DHOLDFAST_WERROR=ON",
                    targets=[f"consumer_{backend}" for backend in BY_SOURCE])
         for backend in BY_SOURCE:
             self.use(build / f"consumer_{backend}", backend, "add_subdirectory")

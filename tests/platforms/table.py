@@ -50,9 +50,10 @@ def results(reports):
     several have, the last one counts."""
     ran = {}
     for report in map(pathlib.Path, reports):
+        run = report.name.split(".")[0]  # of "suite.ctest.xml"
         for case in xml.etree.ElementTree.parse(report).getroot().iter("testcase"):
             name = case.get("name")
-            ran[report.stem if report.stem != "suite" else name.split(".")[0], name] = case.get("status") == "run"
+            ran[run if run != "suite" else name.split(".")[0], name] = case.get("status") == "run"
     parts = collections.defaultdict(lambda: {"passed": 0, "failed": []})
     for (part, name), good in ran.items():
         if good:

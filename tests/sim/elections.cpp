@@ -79,7 +79,7 @@ void Worker::observe(std::size_t name) {
     judge_look(found ? error_code() : found.error(), true);
     if (!found) {
         const auto term = known ? world_.terms_.find(known->value) : world_.terms_.end();
-        const bool stood = user_.process.late_until() > since.moment;
+        const bool stood = user_.killed || user_.process.late_until() > since.moment;
         if (found.error() == errc::timed_out && !stood && term != world_.terms_.end() &&
             term->second.gone + request + world_.slack() < world_.kernel.now() &&
             !may_lead_on(since.moment))

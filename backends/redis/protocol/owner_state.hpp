@@ -62,10 +62,11 @@ PreviousHolder previous_from(char letter) noexcept;
 /// What a hand-over message says, kept for take_handed(): the number of the grant, and what the
 /// holder is told of the one before, with the token behind it where that is another number.
 ///
-/// Whoever may PUBLISH to the client's channel can write one. So it is believed for the shortest
-/// time that a real one would be, the window, counted from our own last request; and its token must
-/// be one that the server can have given by now, or soon after the last one that it has told us of,
-/// or a store that compares tokens would refuse real ones for as long as the false one is ahead.
+/// A client that may PUBLISH to this one's channel can write one. So it is believed for the
+/// shortest time that a real one would be, the window, counted from our own last request; and its
+/// token must be one that the server can have given by now, or soon after the last one that it has
+/// told us of, or a store that compares tokens would refuse real ones for as long as the false one
+/// is ahead.
 void hear(OwnerState&, std::uint64_t number, std::string_view told, const Shared&,
           boot_clock::time_point now);
 /// Until when the name stays closed at least, once it is granted.

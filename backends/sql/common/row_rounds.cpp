@@ -82,7 +82,7 @@ constexpr int most_misses = 16;
 
 /// Where others have changed the row meanwhile, renewals, releases and those whose turn it is by
 /// their marks try again at once; so does one that has waited for long and has no mark yet, since
-/// whoever comes later passes it. The others let them through: with many clients each would mostly
+/// later ones pass it. The others let them through: with many clients each would mostly
 /// meet another's change.
 void yield(const Steps& steps) {
     for (ServerStep* s : still_open(steps)) {

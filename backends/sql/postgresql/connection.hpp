@@ -17,7 +17,7 @@ struct Said : sql::Reply {
     pqxx::result rows;
 };
 
-/// What the answer to a statement looks like. Whoever is on the way to the server can send another
+/// What the answer to a statement looks like. A machine on the way to the server can send another
 /// one, and libpqxx reads rows and columns that are not there.
 struct Shape {
     int columns = 0;  ///< -1: any

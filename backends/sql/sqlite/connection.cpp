@@ -147,7 +147,7 @@ spi::Failure Connection::open(boot_clock::time_point deadline) {
         return failed;
     }
     sqlite3_busy_handler(db_, wait_for_lock, this);
-    // Whoever may write the file can put code into its schema, which would run here.
+    // A user that may write the file can put code into its schema, which would run here.
     for (const int allowed : {SQLITE_DBCONFIG_TRUSTED_SCHEMA, SQLITE_DBCONFIG_ENABLE_TRIGGER,
                               SQLITE_DBCONFIG_ENABLE_VIEW})
         sqlite3_db_config(db_, allowed, 0, nullptr);

@@ -88,8 +88,8 @@ std::array<std::string, 3> with_log(const std::string& path) {
     return {path, path + "-wal", path + "-shm"};
 }
 
-/// Whom this user namespace does not know, such as its host's root. Without a namespace of its own
-/// that number is a user like any other.
+/// A user that this user namespace does not know, such as its host's root. Without a namespace of
+/// its own that number is a user like any other.
 bool unmapped(uid_t user) {
     if (user != 65534) return false;
     std::ifstream in("/proc/self/uid_map");

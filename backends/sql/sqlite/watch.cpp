@@ -78,7 +78,7 @@ std::vector<std::string> Watch::look_around(Connection& c) {
             if (state && row.columns.text.empty() && !state->holders.empty()) {
                 held(name, row.columns.owner, state->next_end());
             } else if (state && !row.columns.text.empty()) {
-                // Who may come in beside them, only each of those that wait can find out.
+                // Only each waiter can find out whether it fits beside them.
                 for (const auto& waiter : name.line)
                     beside.push_back(waiter.owner);
                 held(name, {}, state->next_end());

@@ -77,8 +77,8 @@ struct BreakOptions {
     bool now = false;
     /// Breaks only the grant of this owner. Default: all holders. An empty one is an error.
     std::optional<std::string> owner = {};
-    /// Who breaks it, and why, for Inspection::last_break; at most 128 bytes are kept. Default: the
-    /// name of this process' user; with sudo, of the user who called it.
+    /// The reason and the user that breaks it, for Inspection::last_break; at most 128 bytes are
+    /// kept. Default: the name of this process' user; with sudo, of the user who called it.
     std::string note = {};
 
     HolderFilter which() const { return {if_token, owner}; }

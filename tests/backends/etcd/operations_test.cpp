@@ -241,12 +241,15 @@ TEST_CASE("operations: where somebody waits, the next one looks at no key of the
         if (reader) next.units = {1, holdfast::spi::Units::all, holdfast::Mode::shared};
         next.place = make_owner_state(desk.shared->options, next);
         Acquire op(next, *desk.queues);
-        const std::string sent = desk.asks(op, Step::enter, Needs::young);
+        const std::string sent = desk.asks(op, Step::enter, Needs::waiting);
         INFO(sent);
         CHECK(sent.find("..") == sent.npos);
+        CHECK(sent.find(" next, lease 6)") != sent.npos);
         CHECK_FALSE(op.lists());
         op.answered(done(), at(12));
         CHECK(op.wants() == Step::adopt);
+        op.leased(desk.lease);  // its key is attached to it already
+        CHECK(op.wants() == Step::over);
         // Its key was there, and it has left.
         Acquire again(next, *desk.queues);
         CHECK(again.wants() == Step::adopt);
@@ -254,7 +257,7 @@ TEST_CASE("operations: where somebody waits, the next one looks at no key of the
         gone.queue = true;
         gone.place = make_owner_state(desk.shared->options, gone);
         Acquire late(gone, *desk.queues);
-        desk.asks(late, Step::enter, Needs::young);
+        desk.asks(late, Step::enter, Needs::waiting);
         late.answered(done(false, {{}, {}}), at(13));
         CHECK(late.wants() == Step::over);
         CHECK(std::get<Attempt::Failed>(gone.outcome).why == errc::cancelled);
@@ -266,6 +269,46 @@ TEST_CASE("operations: where somebody waits, the next one looks at no key of the
     permits.place = make_owner_state(desk.shared->options, permits);
     Acquire op(permits, *desk.queues);
     CHECK(desk.asks(op, Step::enter, Needs::young).find("..") != std::string::npos);
+}
+
+TEST_CASE("operations: a request that may make a key on the waiters' lease is never forgotten") {
+    Desk desk(true);
+    desk.stand_in_line();
+    desk.answers(desk.acquire(), Step::adopt, Needs::waiting, done());
+    Attempt next = attempt_at("a", "next");
+    next.queue = true;
+    next.lock_delay = 3s;
+    next.place = make_owner_state(desk.shared->options, next);
+    const auto asks = [&] {
+        Acquire op(next, *desk.queues);
+        const std::string sent = desk.asks(op, Step::enter, Needs::waiting);
+        INFO(sent);
+        CHECK(sent.find(", hf1 next, lease 6)") != sent.npos);  // no lock_delay
+        CHECK(sent.find("..") == sent.npos);
+        op.missing(make(Error::no_answer), unanswered);
+    };
+    asks();
+    // Nobody waits any more, so another one would be granted at once. This one asks for the same
+    // again.
+    desk.answers(Leave(desk.a, *desk.queues), Step::leave, Needs::nothing, done());
+    CHECK_FALSE(desk.queues->crowded("/holdfast/a/"));
+    asks();
+    CHECK_FALSE(desk.queues->drop_abandoned());
+    auto leaving = std::make_unique<Leave>(next, *desk.queues);
+    CHECK(desk.asks(*leaving, Step::leave, Needs::waiting).find("/%gone/next, , lease 6") !=
+          std::string::npos);
+    SECTION("it is known to have left") {
+        leaving->answered(done(), at(14));
+        CHECK_FALSE(desk.queues->drop_abandoned());
+    }
+    SECTION("core has given up: the lease must not be kept alive") {
+        leaving->missing(make(Error::closed), unanswered);
+        CHECK_FALSE(desk.queues->drop_abandoned());
+        leaving.reset();
+        next.place.reset();
+        CHECK(desk.queues->drop_abandoned());
+        CHECK_FALSE(desk.queues->drop_abandoned());
+    }
 }
 
 TEST_CASE("operations: a key names its lock_delay while its lease lasts for that, too") {

@@ -78,6 +78,11 @@ std::set<std::string> leases_of(const lab::EtcdServers& server, const std::strin
     return out;
 }
 
+/// How often a client has kept the lease of its waiters alive, at most.
+std::uint64_t beats_since(hf::boot_clock::time_point begin) {
+    return static_cast<std::uint64_t>((hf::boot_clock::now() - begin) / 3s) + 1;
+}
+
 }  // namespace
 
 TEST_CASE("requests: one acquire, renewal and release, exactly as the README has them") {
@@ -164,16 +169,21 @@ TEST_CASE("requests: a hand-over costs the same for any number of waiters") {
         };
         lab::wait_until([&] { return holder.inspect("line")->waiters.size() == waiters; }, 10s,
                         "all wait");
-        // Each waiter's key goes from its first lease to that of all waiters, by a request of its
-        // own.
+        // Whoever may be granted at once has a lease of its own first, and waits on that of all
+        // waiters then.
         lab::wait_until([&] { return leases_of(server, "/holdfast/line/").size() == 2; }, 10s,
                         "the holder has a lease, and the waiters have another one");
+        const auto standing = others.stats().requests;
+        const auto joined = hf::boot_clock::now();
+        crowd.emplace_back(*theirs, hf::AcquireOptions());
+        lab::wait_until([&] { return holder.inspect("line")->waiters.size() == waiters + 1; }, 10s,
+                        "one more waits");
+        CHECK(others.stats().requests - standing <= 1 + beats_since(joined));
         const auto before = others.stats().requests + holder.stats().requests;
         const auto begin = hf::boot_clock::now();
         held.release();
         lab::wait_until([&] { return granted() == 1; }, 10s, "the first one has it");
-        const auto beats = static_cast<std::uint64_t>((hf::boot_clock::now() - begin) / 3s) + 1;
-        CHECK(others.stats().requests + holder.stats().requests - before <= 3 + beats);
+        CHECK(others.stats().requests + holder.stats().requests - before <= 3 + beats_since(begin));
         lab::wait_until(
             [&] {
                 std::erase_if(crowd, [](test_support::Waiter& w) {

@@ -250,6 +250,19 @@ GrpcConnection::Call GrpcConnection::any(std::chrono::nanoseconds cap) {
     }
     return *call;
 }
+std::optional<GrpcConnection::Call> GrpcConnection::any_beside(Call stream,
+                                                               std::chrono::nanoseconds cap) {
+    const GrpcAnswer& answer = impl_->client.answer(stream);
+    std::optional<Call> call;
+    const auto came = [&] {
+        call = impl_->client.ended();
+        return call.has_value() || !answer.messages.empty();
+    };
+    if (!impl_->reads_until(came, cap)) {
+        throw LabError("no answer from " + impl_->peer());
+    }
+    return call;
+}
 std::optional<std::string> GrpcConnection::next(Call call, std::chrono::nanoseconds cap) {
     GrpcAnswer& answer = impl_->client.answer(call);
     impl_->reads_until([&] { return answer.ended || !answer.messages.empty(); }, cap);

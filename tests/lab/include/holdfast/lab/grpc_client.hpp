@@ -85,6 +85,8 @@ public:
     GrpcAnswer finish(Call, std::chrono::nanoseconds cap = default_cap);
     /// A call that has ended, each once; it is waited for.
     Call any(std::chrono::nanoseconds cap = default_cap);
+    /// The same, or nullopt as soon as `stream` has a message.
+    std::optional<Call> any_beside(Call stream, std::chrono::nanoseconds cap = default_cap);
     /// The next message; nullopt: none has come by then, or the call has ended.
     std::optional<std::string> next(Call, std::chrono::nanoseconds cap = default_cap);
     /// One request, one answer.
