@@ -18,6 +18,7 @@ inline constexpr const char* scheme = "mysql";
 inline constexpr const char* without_tls = "tls=off";  ///< of a query
 inline constexpr const char* yes = "1";                ///< a condition that is true
 inline constexpr const char* version = "ver";          ///< of a row: another one after each write
+inline constexpr bool reads_gone = true;  ///< a row that is read says which owners have left
 inline constexpr const char* epoch = "0";
 inline constexpr const char* never = "9223372036854775807";  ///< the end of a lease without one
 inline constexpr const char* more_than_a_day = "90000000000";

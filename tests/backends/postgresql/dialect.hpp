@@ -18,6 +18,7 @@ inline constexpr const char* scheme = "postgresql";
 inline constexpr const char* without_tls = "sslmode=disable";  ///< of a query
 inline constexpr const char* yes = "t";                        ///< a condition that is true
 inline constexpr const char* version = "xmin::text";  ///< of a row: another one after each write
+inline constexpr bool reads_gone = false;  ///< a row that is read says which owners have left
 inline constexpr const char* epoch = "'epoch'";
 inline constexpr const char* never = "'infinity'";  ///< the end of a lease without one
 inline constexpr const char* more_than_a_day = "interval '25 hours'";

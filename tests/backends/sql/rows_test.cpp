@@ -10,6 +10,8 @@ TEST_CASE("one owner asks twice: the same grant; a withdrawn owner's late reques
     const auto name = fresh("ghost");
     Direct d(server().url());
     const bool reads = GENERATE(false, true);
+    // Else its late statements are kept out, and its client begins no others.
+    if (reads && !dialect::reads_gone) return;
     const auto step = [&](db::Step::Kind kind, char letter) {
         auto s = d.step(kind, name, owner(letter));
         if (reads) s.units = reader;
