@@ -310,5 +310,20 @@ def stamps(path):
     return [(int(pid), int(ns)) for pid, ns in lines]
 
 
+class OnOneRedis:
+    """For a CliTest: one server for all tests of the class, each with its own keys."""
+    @classmethod
+    def setUpClass(cls):
+        cls.server = Redis()
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.server.close()
+
+    def setUp(self):
+        super().setUp()
+        self.url = f"{self.server.url}?namespace={self.folder.rsplit('-', 1)[1]}:"
+
+
 def main():
     unittest.main(verbosity=2)

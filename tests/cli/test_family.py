@@ -276,18 +276,8 @@ class Kinds(CliTest):
         self.assertIsNone(deaf.poll())
 
 
-class KindsOnRedis(Kinds):
-    @classmethod
-    def setUpClass(cls):
-        cls.server = support.Redis()
-
-    @classmethod
-    def tearDownClass(cls):
-        cls.server.close()
-
-    def setUp(self):
-        super().setUp()
-        self.url = f"{self.server.url}?namespace={self.folder.rsplit('-', 1)[1]}:"
+class KindsOnRedis(support.OnOneRedis, Kinds):
+    pass
 
 
 if __name__ == "__main__":

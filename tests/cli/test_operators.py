@@ -180,20 +180,7 @@ class HostileServer(CliTest):
                 self.assertNotIn(mark, result.err + result.out)
 
 
-class OnRedis(OnSqlite):
-    @classmethod
-    def setUpClass(cls):
-        cls.server = support.Redis()
-
-    @classmethod
-    def tearDownClass(cls):
-        cls.server.close()
-
-    def setUp(self):
-        super().setUp()
-        # One server for all: each test has its own keys.
-        self.url = f"{self.server.url}?namespace={self.folder.rsplit('-', 1)[1]}:"
-
+class OnRedis(support.OnOneRedis, OnSqlite):
     def test_backends(self):
         one = json.loads(self.holdfast("--json", "backends").out)["backends"]
         self.assertEqual([b["name"] for b in one], ["redis"])

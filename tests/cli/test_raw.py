@@ -140,8 +140,28 @@ class Redlock(Raw):
         self.all_tried()
 
 
-class PostgreSql(Raw):
+class Sql:
+    """For a Raw with what its client prints: HOLDER, TIME_LEFT, and BROKEN for so many rows that were written."""
+
+    def test_every_line(self):
+        process, held = self.holder()
+        self.assertEqual(self.said("list"), "nightly\n")
+        self.assertEqual(self.said("holder"), self.HOLDER.format(**held))
+        self.assertRegex(self.said("time left"), self.TIME_LEFT)
+        self.assertEqual(self.said("break", TOKEN=str(held["token"])), self.BROKEN.format(1))
+        self.assertTrue(self.inspect("nightly")["holders"][0]["revoked"])
+        self.lost(process, "an operator broke it")
+        until(lambda: not self.inspect("nightly")["held"], "it is free", cap=40)
+        process, held = self.holder("--shared")
+        self.assertIn(held["owner"], self.said("holder"))
+        self.assertEqual(self.said("break", TOKEN=str(held["token"])), self.BROKEN.format(0))
+        self.assertFalse(self.inspect("nightly")["holders"][0]["revoked"])
+        self.all_tried()
+
+
+class PostgreSql(Sql, Raw):
     BACKEND = "postgresql"
+    HOLDER, TIME_LEFT, BROKEN = "{owner}|{token}|f|\n", r"^00:00:\d\d\.\d+\n$", "UPDATE {}\n"
 
     def wrapped(self, command):
         self.assertNotIn('"', command)
@@ -152,45 +172,16 @@ class PostgreSql(Raw):
                  "PGDATABASE": self.address.path.strip("/")}
         return super().said(what, env=where, **values)
 
-    def test_every_line(self):
-        process, held = self.holder()
-        self.assertEqual(self.said("list"), "nightly\n")
-        self.assertEqual(self.said("holder"), f"{held['owner']}|{held['token']}|f|\n")
-        self.assertRegex(self.said("time left"), r"^00:00:\d\d\.\d+\n$")
-        self.assertEqual(self.said("break", TOKEN=str(held["token"])), "UPDATE 1\n")
-        self.assertTrue(self.inspect("nightly")["holders"][0]["revoked"])
-        self.lost(process, "an operator broke it")
-        until(lambda: not self.inspect("nightly")["held"], "it is free", cap=40)
-        process, held = self.holder("--shared")
-        self.assertIn(held["owner"], self.said("holder"))
-        self.assertEqual(self.said("break", TOKEN=str(held["token"])), "UPDATE 0\n")
-        self.assertFalse(self.inspect("nightly")["holders"][0]["revoked"])
-        self.all_tried()
 
-
-class MySql(Raw):
+class MySql(Sql, Raw):
     BACKEND = "mysql"
+    HOLDER, TIME_LEFT, BROKEN = "{owner}\t{token}\t0\tNULL\n", r"^(1[5-9]|2\d|30)(\.\d+)?\n$", "{}\n"
 
     def wrapped(self, command):
         self.assertNotIn('"', command)
         client = f"mariadb --no-defaults -N -h {self.address.hostname} -P {self.address.port} -u {self.address.username}"
         counted = " SELECT ROW_COUNT();" if command.startswith("UPDATE") else ""
         return f'{client} {self.address.path.strip("/")} -e "{command}{counted}"'
-
-    def test_every_line(self):
-        process, held = self.holder()
-        self.assertEqual(self.said("list"), "nightly\n")
-        self.assertEqual(self.said("holder"), f"{held['owner']}\t{held['token']}\t0\tNULL\n")
-        self.assertTrue(15 < float(self.said("time left")) <= 30)
-        self.assertEqual(self.said("break", TOKEN=str(held["token"])), "1\n")
-        self.assertTrue(self.inspect("nightly")["holders"][0]["revoked"])
-        self.lost(process, "an operator broke it")
-        until(lambda: not self.inspect("nightly")["held"], "it is free", cap=40)
-        process, held = self.holder("--shared")
-        self.assertIn(held["owner"], self.said("holder"))
-        self.assertEqual(self.said("break", TOKEN=str(held["token"])), "0\n")
-        self.assertFalse(self.inspect("nightly")["holders"][0]["revoked"])
-        self.all_tried()
 
 
 class ZooKeeper(Raw):

@@ -12,6 +12,7 @@
 #include <thread>
 
 #include "buried.hpp"
+#include "call.hpp"
 #include "catch.hpp"
 #include "ends_inside.hpp"
 #include "scripted.hpp"
@@ -46,27 +47,11 @@ struct Several {
     }
 };
 
-/// One asynchronous call, and what became of it.
-struct AllCall {
-    struct State {
-        std::promise<std::pair<hf::error_code, hf::LeaseSet>> ended;
-        asio::cancellation_signal signal;
-    };
-    AllCall(std::vector<hf::Part> parts, const hf::AcquireAllOptions& options = {}) {
-        hf::async_acquire_all(
-            std::move(parts), options,
-            asio::bind_cancellation_slot(state->signal.slot(),
-                                         [s = state](hf::error_code ec, hf::LeaseSet set) {
-                                             s->ended.set_value({ec, std::move(set)});
-                                         }));
-    }
-    bool done() const { return future.wait_for(0s) == std::future_status::ready; }
-    std::pair<hf::error_code, hf::LeaseSet> take() {
-        lab::wait_until([&] { return done(); }, 10s, "it ends");
-        return future.get();
-    }
-    std::shared_ptr<State> state = std::make_shared<State>();
-    std::future<std::pair<hf::error_code, hf::LeaseSet>> future = state->ended.get_future();
+struct AllCall : Call<hf::LeaseSet> {
+    AllCall(std::vector<hf::Part> parts, const hf::AcquireAllOptions& options = {})
+        : Call([&](auto handler) {
+              hf::async_acquire_all(std::move(parts), options, std::move(handler));
+          }) {}
 };
 
 /// What a caller's coroutine has in its frame.

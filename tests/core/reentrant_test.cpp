@@ -12,6 +12,7 @@
 #include <thread>
 
 #include "buried.hpp"
+#include "call.hpp"
 #include "catch.hpp"
 #include "ends_inside.hpp"
 
@@ -39,26 +40,10 @@ struct Again {
     }
 };
 
-struct AgainCall {
-    struct State {
-        std::promise<std::pair<hf::error_code, hf::Lease>> ended;
-        asio::cancellation_signal signal;
-    };
+struct AgainCall : Call<hf::Lease> {
     AgainCall(hf::Reentrant<std::string>& lock, const std::string& owner,
-              const hf::AcquireOptions& options = {}) {
-        lock.async_acquire(owner, options,
-                           asio::bind_cancellation_slot(
-                               state->signal.slot(), [s = state](hf::error_code ec, hf::Lease l) {
-                                   s->ended.set_value({ec, std::move(l)});
-                               }));
-    }
-    bool done() const { return future.wait_for(0s) == std::future_status::ready; }
-    std::pair<hf::error_code, hf::Lease> take() {
-        lab::wait_until([&] { return done(); }, 10s, "it ends");
-        return future.get();
-    }
-    std::shared_ptr<State> state = std::make_shared<State>();
-    std::future<std::pair<hf::error_code, hf::Lease>> future = state->ended.get_future();
+              const hf::AcquireOptions& options = {})
+        : Call([&](auto handler) { lock.async_acquire(owner, options, std::move(handler)); }) {}
 };
 
 /// A Lock that the test answers, also after a cancellation.

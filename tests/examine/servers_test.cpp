@@ -173,9 +173,7 @@ TEST_CASE("examine: Redlock, and clocks that differ") {
 }
 
 TEST_CASE("examine: PostgreSQL") {
-    lab::PostgresOptions options;
-    options.fsync = true;
-    auto server = lab::PostgresServer::start(options);
+    auto server = lab::PostgresServer::start({.fsync = true});
     const std::string url = server.url();
     expect(url, {});
     const auto changed = [&](const std::string& bad, const std::string& good, const Ids& unsafe,
@@ -225,17 +223,13 @@ TEST_CASE("examine: PostgreSQL") {
 }
 
 TEST_CASE("examine: a PostgreSQL that does not sync and has few connections") {
-    lab::PostgresOptions options;
-    options.config = {"max_connections = 10", "superuser_reserved_connections = 1"};
-    auto server = lab::PostgresServer::start(options);
+    auto server = lab::PostgresServer::start(
+        {.config = {"max_connections = 10", "superuser_reserved_connections = 1"}});
     expect(server.url(), {"postgresql.fsync"}, {"postgresql.connections"});
 }
 
 TEST_CASE("examine: MariaDB") {
-    lab::MariadbOptions options;
-    options.fsync = true;
-    options.binary_log = true;
-    auto server = lab::MariadbServer::start(options);
+    auto server = lab::MariadbServer::start({.fsync = true, .binary_log = true});
     const std::string url = server.url();
     expect(url, {}, {}, {"mysql.replicas"});  // this user may not see whether there are any
     server.sql("GRANT PROCESS ON *.* TO holdfast");
@@ -273,9 +267,8 @@ TEST_CASE("examine: MariaDB") {
 }
 
 TEST_CASE("examine: a MariaDB whose machine must not crash, with few connections") {
-    lab::MariadbOptions options;
-    options.config = {"max_connections = 10", "skip_innodb_doublewrite"};
-    const auto server = lab::MariadbServer::start(options);
+    const auto server =
+        lab::MariadbServer::start({.config = {"max_connections = 10", "skip_innodb_doublewrite"}});
     expect(server.url(), {"mysql.flush", "mysql.doublewrite"}, {"mysql.connections"});
 }
 

@@ -31,6 +31,7 @@
 #include "holdfast/lab/process.hpp"
 #include "holdfast/lab/proxy.hpp"
 #include "holdfast/lab/redis_server.hpp"
+#include "holdfast/lab/single_server.hpp"
 #include "holdfast/lab/temp_dir.hpp"
 #include "holdfast/lab/tls_files.hpp"
 #include "holdfast/lab/wait_until.hpp"
@@ -308,29 +309,46 @@ void postgresql_standbys() {
     CHECK(servers.server(second).value("SELECT n FROM t") == "3");  // left running
 }
 
-void postgresql() {
-    PostgresOptions options;
-    options.password = "word";
-    options.config = {"work_mem = '3MB'"};
-    auto server = PostgresServer::start(options);
-    CHECK(server.value("SHOW work_mem") == "3MB");
-    CHECK(server.value("SELECT rolcanlogin FROM pg_roles WHERE rolname = 'holdfast'") == "t");
+/// Of any server with SQL, whose clients have the password "word"; leaves a table t with one row.
+void sql_words(SqlServer& server) {
     CHECK(contains(server.url_with_password(), ":word@") && !contains(server.url(), "word"));
     CHECK(contains(error_of([&] { server.sql("SELECT nothing"); }), "nothing"));
+    CHECK(contains(error_of([&] { (void)server.value("SELECT 1 WHERE 1 = 0"); }), "no row"));
+    CHECK(contains(error_of([&] { (void)server.ca_file(); }), "without TLS"));
     server.sql("CREATE TABLE t AS SELECT 1 AS n");
 
-    // Every backend stands still, and goes on.
+    // Every thread and process of it stands still, and goes on.
     server.pause();
     CHECK(server.process().state() == ProcessState::stopped);
     server.resume();
     CHECK(server.value("SELECT n FROM t") == "1");
+}
 
+void sql_killed_and_restarted(SqlServer& server) {
     const auto port = server.port();
     server.kill();
     CHECK(!server.alive());
     CHECK(!error_of([&] { server.sql("SELECT 1"); }).empty());
     server.restart(Data::keep);
-    CHECK(server.port() == port && server.value("SELECT n FROM t") == "1");
+    CHECK(server.port() == port);
+}
+
+template <class Server>
+void moved_and_ended(Server server) {
+    const auto folder = server.data_directory();
+    auto moved = std::move(server);
+    CHECK(moved.value("SELECT 1") == "1");
+    { const auto gone_now = std::move(moved); }
+    CHECK(!std::filesystem::exists(folder));
+}
+
+void postgresql() {
+    auto server = PostgresServer::start({.password = "word", .config = {"work_mem = '3MB'"}});
+    CHECK(server.value("SHOW work_mem") == "3MB");
+    CHECK(server.value("SELECT rolcanlogin FROM pg_roles WHERE rolname = 'holdfast'") == "t");
+    sql_words(server);
+    sql_killed_and_restarted(server);
+    CHECK(server.value("SELECT n FROM t") == "1");
 
     auto standby = server.standby();
     CHECK(standby.value("SELECT pg_is_in_recovery()") == "t");
@@ -345,34 +363,18 @@ void postgresql() {
 
     server.restart(Data::fresh);
     CHECK(server.value("SELECT to_regclass('t') IS NULL") == "t");
-    const auto folder = server.data_directory();
-    auto moved = std::move(server);
-    CHECK(moved.value("SELECT 1") == "1");
-    { const auto gone_now = std::move(moved); }
-    CHECK(!std::filesystem::exists(folder));
+    moved_and_ended(std::move(server));
 }
 
 void mariadb() {
-    MariadbOptions options;
-    options.password = "word";
-    options.binary_log = true;
-    options.config = {"max_connections = 77"};
-    auto server = MariadbServer::start(options);
+    auto server = MariadbServer::start(
+        {.password = "word", .binary_log = true, .config = {"max_connections = 77"}});
     CHECK(server.value("SELECT @@max_connections") == "77");
     CHECK(server.sql("SELECT 1; SELECT user, NULL FROM mysql.user WHERE user <> 'mariadb.sys' "
                      "AND user <> 'root'") == SqlRows({{"holdfast", ""}}));
     CHECK(server.value("SELECT CURRENT_USER()") == "root@localhost");
-    CHECK(contains(server.url_with_password(), ":word@") && !contains(server.url(), "word"));
-    CHECK(contains(error_of([&] { server.sql("SELECT nothing"); }), "nothing"));
     CHECK(contains(error_of([&] { server.sql("SELECT 1; SELECT nothing"); }), "nothing"));
-    CHECK(contains(error_of([&] { (void)server.value("SELECT 1 WHERE 0"); }), "no row"));
-    CHECK(contains(error_of([&] { (void)server.ca_file(); }), "without TLS"));
-    server.sql("CREATE TABLE t SELECT 1 AS n");
-
-    server.pause();
-    CHECK(server.process().state() == ProcessState::stopped);
-    server.resume();
-    CHECK(server.value("SELECT n FROM t") == "1");
+    sql_words(server);
 
     // A replica has what was written before it was made, and after, and takes no writes of others.
     auto replica = server.replica();
@@ -388,30 +390,19 @@ void mariadb() {
     replica.sql("DROP TABLE t");
 
     // A killed server has all that it answered.
-    const auto port = server.port();
     server.sql("INSERT INTO t VALUES (4)");
-    server.kill();
-    CHECK(!server.alive());
-    CHECK(!error_of([&] { server.sql("SELECT 1"); }).empty());
-    server.restart(Data::keep);
-    CHECK(server.port() == port && server.value("SELECT SUM(n) FROM t") == "7");
+    sql_killed_and_restarted(server);
+    CHECK(server.value("SELECT SUM(n) FROM t") == "7");
 
     server.restart(Data::fresh);
     CHECK(server.value("SELECT COUNT(*) FROM information_schema.tables "
                        "WHERE table_schema = 'holdfast'") == "0");
     CHECK(server.value(password) == replica.value(password));
-    const auto folder = server.data_directory();
-    auto moved = std::move(server);
-    CHECK(moved.value("SELECT 1") == "1");
-    { const auto gone_now = std::move(moved); }
-    CHECK(!std::filesystem::exists(folder));
+    moved_and_ended(std::move(server));
 }
 
 void mariadb_clients() {
-    MariadbOptions options;
-    options.password = "word";
-    options.tls = true;
-    auto server = MariadbServer::start(options);
+    auto server = MariadbServer::start({.password = "word", .tls = true});
     TempDir directory;
     const auto select = [&](const std::string& password, const std::filesystem::path& ca) {
         ProcessOptions client;

@@ -19,15 +19,11 @@ struct Servers {
         if (backend == "memory") url = "memory:oracle";
         if (backend == "sqlite") url = "sqlite://" + (folder.path() / "locks.db").string();
         if (backend == "postgresql") {
-            lab::PostgresOptions options;
-            options.environment = shimmed();
-            postgres.emplace(lab::PostgresServer::start(options));
+            postgres.emplace(lab::PostgresServer::start({.environment = shimmed()}));
             url = postgres->url();
         }
         if (backend == "mysql") {
-            lab::MariadbOptions options;
-            options.environment = shimmed();
-            mariadb.emplace(lab::MariadbServer::start(options));
+            mariadb.emplace(lab::MariadbServer::start({.environment = shimmed()}));
             url = mariadb->url();
         }
     }

@@ -5,9 +5,9 @@
 #include <fstream>
 #include <vector>
 
+#include "../sql/rig.hpp"
 #include "holdfast/lab/free_port.hpp"
 #include "holdfast/lab/temp_dir.hpp"
-#include "rig.hpp"
 
 using namespace mysql_tests;
 

@@ -1,66 +1,14 @@
 // The suite's ground on a MariaDB server.
 #include "ground.hpp"
 
+#include "../sql/table_ground.hpp"
 #include "holdfast/lab/mariadb_server.hpp"
 
 namespace suite {
 namespace {
 
-class Mysql final : public Harness {
-public:
-    Mysql() : Harness("mysql"), proxy_(server_.port()) {}
-    Proxies* proxy() override { return &proxies_; }
-    bool restartable() const override { return true; }
-    bool kill_server() override {
-        server_.kill();
-        return !server_.alive();
-    }
-    bool restart_server(lab::Data data) override {
-        server_.restart(data);
-        return true;
-    }
-    bool pause_server() override {
-        server_.pause();
-        return true;
-    }
-    bool resume_server() override {
-        server_.resume();
-        return true;
-    }
-    bool durable() const override { return true; }
-    bool plant_stranger(const std::string& name) override {
-        hf::Diagnostics ignored;
-        (void)hf::Client::open(url()).value().probe(&ignored);  // makes the table
-        return changed("INSERT INTO holdfast_lease (name, meta) VALUES ('" + name +
-                       "', 'semaphore')");
-    }
-    bool stranger_is_whole(const std::string& name) override {
-        return !server_
-                    .sql("SELECT 1 FROM holdfast_lease WHERE name = '" + name +
-                         "' AND meta = 'semaphore' AND owner IS NULL")
-                    .empty();
-    }
-    bool erase_behind(const std::string& name) override {
-        return changed("DELETE FROM holdfast_lease WHERE name = '" + name + "'");
-    }
-
-protected:
-    std::string base_url() const override { return server_.url(); }
-    std::string proxied_base_url() const override {
-        return server_.url_with_password(proxy_.port());
-    }
-
-private:
-    /// One row was.
-    bool changed(const std::string& statement) const {
-        return server_.value(statement + "; SELECT ROW_COUNT()") == "1";
-    }
-    lab::MariadbServer server_ = lab::MariadbServer::start();
-    lab::Proxy proxy_;
-    Proxies proxies_{{&proxy_}};
-};
-
-const AddGround mysql{"mysql", [] { return std::make_unique<Mysql>(); },
+const AddGround mysql{"mysql",
+                      [] { return std::make_unique<TableGround<lab::MariadbServer>>("mysql"); },
                       all_but({C::fifo, C::notified, C::watch}), break_traced};
 
 }  // namespace

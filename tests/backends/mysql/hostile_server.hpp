@@ -1,15 +1,16 @@
 // A server that speaks MySQL's protocol and answers logins and statements with anything.
 #pragma once
+#include <boost/asio/read.hpp>
+#include <boost/asio/write.hpp>
 #include <functional>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "../sql/acceptor.hpp"
+#include "../sql/mangle.hpp"
+#include "dialect.hpp"
 
 namespace mysql_tests {
-
-using sql_tests::Acceptor, sql_tests::Tcp;
 
 // --- the protocol: packets with a length of three bytes and a number, lowest byte first
 

@@ -1,35 +1,15 @@
 // Answers that no server gives: an error, and no crash, and no file of this machine.
 #include "hostile_server.hpp"
 
-#include <climits>
 #include <fstream>
-#include <future>
 
-#include "direct.hpp"
+#include "../sql/direct.hpp"
+#include "../sql/hostile.hpp"
 #include "holdfast/lab/temp_dir.hpp"
 
 using namespace mysql_tests;
 
 namespace {
-
-std::string url_at(const Acceptor& server, const std::string& query) {
-    return "mysql://holdfast@127.0.0.1:" + std::to_string(server.port()) + "/holdfast?" + query;
-}
-
-/// Every call once; none of them may be granted, or end the process.
-void call_everything(const hf::Client& client) {
-    const auto lock = lock_of(client, "N");
-    CHECK_FALSE(lock->try_acquire().has_value());
-    CHECK(acquire_on_engine(client, "N", 1ms));
-    CHECK_FALSE(lock_of(client, "R", {.kind = hf::Kind::shared_mutex})
-                    ->acquire_shared({.wait = 0ms})
-                    .has_value());
-    CHECK_FALSE(client.inspect("N").has_value());
-    CHECK_FALSE(client.list("").has_value());
-    CHECK_FALSE(client.break_lock("N", {.now = true}).has_value());
-    CHECK_FALSE(client.request_release("N").has_value());
-    CHECK_FALSE(client.probe().has_value());
-}
 
 /// As our table is found, by a server that says this of itself.
 auto introduces(const Cells& hello) {
@@ -225,54 +205,7 @@ TEST_CASE("a server that never speaks costs the request time-out") {
     const auto client = open(url_at(server, "request_timeout=1s"));
     for (const bool by_lane : {true, false}) {
         const auto start = boot_clock::now();
-        const auto ec = by_lane ? lock_of(client, "N")->acquire({.wait = 0ms}).error()
-                                : acquire_on_engine(client, "N", 0ms);
-        CHECK(ec == errc::unavailable);
+        CHECK(acquire_by(by_lane, client, "N", 0ms) == errc::unavailable);
         CHECK(boot_clock::now() - start < 3s);
     }
-}
-
-TEST_CASE("answers that are mangled on the way end in errors, and no crash", "[.][mangled]") {
-    const char* given = std::getenv("HOLDFAST_TEST_SEED");
-    const std::uint64_t seed =
-        given != nullptr ? std::strtoull(given, nullptr, 10) : std::random_device{}();
-    WARN("HOLDFAST_TEST_SEED=" << seed);
-    hold(open_here(), "mangled").release();
-    Acceptor* proxy = nullptr;
-    Acceptor made([&](Tcp::socket& s, std::size_t number) {
-        sql_tests::mangle(*proxy, s, server().port(), std::mt19937_64(seed * 100'003 + number), 8);
-    });
-    proxy = &made;
-    const auto until = boot_clock::now() + 50s;
-    std::atomic<int> rounds{0}, granted_now{0};
-    const auto call = [&](int thread) {
-        while (boot_clock::now() < until) {
-            const auto client = open(url_at(made, "ttl=1s&request_timeout=200ms"));
-            for (int i = 0; i < 8; ++i) {
-                const auto name = "mangled/" + std::to_string((thread + i) % 3);
-                const hf::LockOptions kinds[] = {{},
-                                                 {.kind = hf::Kind::shared_mutex},
-                                                 {.kind = hf::Kind::semaphore, .limit = 3}};
-                auto lease =
-                    lock_of(client, name, kinds[(thread + i) % 3])->acquire({.wait = 20ms});
-                if (lease) ++granted_now;
-                if (lease) (void)lease->renew();
-                if (lease && i % 2 == 0) (void)lease->release();
-                (void)client.inspect(name);
-                (void)client.list("mangled/");
-                if (i == 3) (void)client.break_lock(name, {.now = true});
-                if (i == 5) (void)client.request_release(name);
-                if (i == 7) (void)client.probe();
-                ++rounds;
-            }
-        }
-    };
-    std::vector<std::thread> threads;
-    for (int i = 0; i < 4; ++i)
-        threads.emplace_back(call, i);
-    for (auto& t : threads)
-        t.join();
-    CHECK(rounds > 100);
-    CHECK(granted_now > 10);
-    WARN(rounds << " rounds, " << granted_now << " granted");
 }

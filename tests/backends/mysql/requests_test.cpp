@@ -1,10 +1,9 @@
 // The README says exactly what is sent; here the server's own log is compared with it.
 #include <algorithm>
 #include <cctype>
-#include <future>
 
+#include "../sql/rig.hpp"
 #include "readme.hpp"
-#include "rig.hpp"
 #include "waiter.hpp"
 
 using namespace mysql_tests;
@@ -59,22 +58,10 @@ TEST_CASE("requests: one acquire and release, exactly as the README has it") {
         INFO((by_lane ? "by lane" : "by the engine"));
         const auto client = open(server.url());
         const auto lock = lock_of(client, "N");
-        const auto cycle = [&] {
-            if (by_lane) {
-                auto lease = hold(*lock);
-                CHECK(lease.release() == ReleaseResult::released);
-                return;
-            }
-            hf::Lease lease = test_support::Waiter(*lock, {}).lease();
-            std::promise<ReleaseResult> done;
-            lease.async_release(hf::Outcome::done,
-                                [&](hf::error_code, ReleaseResult r) { done.set_value(r); });
-            CHECK(done.get_future().get() == ReleaseResult::released);
-        };
         const auto sent = [&](const char* command) {
             const auto before = client.stats().requests;
             server.sql("TRUNCATE TABLE mysql.general_log");
-            cycle();
+            cycle(*lock, by_lane);
             const auto requests = client.stats().requests - before;
             // The clean-up, which is left to chance, may fall into it.
             auto swept = done(server, "Query");
@@ -93,7 +80,7 @@ TEST_CASE("requests: one acquire and release, exactly as the README has it") {
                 CHECK_FALSE(is(seen[i], expected[1 - i]));
             }
         };
-        cycle();  // connects, and makes the table and the row
+        cycle(*lock, by_lane);  // connects, and makes the table and the row
         sent("Execute");
         CHECK(done(server, "Prepare") == expected);
         sent("Execute");

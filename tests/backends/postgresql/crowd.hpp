@@ -8,11 +8,11 @@
 #include <thread>
 #include <vector>
 
+#include "../sql/rig.hpp"
 #include "checker/check.hpp"
 #include "checker/diary.hpp"
 #include "holdfast/lab/postgres_servers.hpp"
 #include "holdfast/lab/temp_dir.hpp"
-#include "rig.hpp"
 
 namespace postgresql_tests {
 

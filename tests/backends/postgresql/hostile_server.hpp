@@ -1,20 +1,16 @@
 // A server that speaks PostgreSQL's protocol and answers statements with anything.
 #pragma once
+#include <boost/asio/read.hpp>
+#include <boost/asio/write.hpp>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "../sql/acceptor.hpp"
+#include "../sql/mangle.hpp"
+#include "dialect.hpp"
 
 namespace postgresql_tests {
-
-using sql_tests::Acceptor, sql_tests::mangle, sql_tests::Tcp;
-
-inline std::string url_of(const Acceptor& server, const std::string& query) {
-    return "postgresql://holdfast@127.0.0.1:" + std::to_string(server.port()) +
-           "/holdfast?sslmode=disable&" + query;
-}
 
 // --- messages of the protocol
 

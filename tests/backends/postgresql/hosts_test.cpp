@@ -2,7 +2,7 @@
 // from what it was before.
 #include <future>
 
-#include "direct.hpp"
+#include "../sql/direct.hpp"
 #include "heard.hpp"
 #include "holdfast/lab/free_port.hpp"
 #include "holdfast/lab/postgres_servers.hpp"

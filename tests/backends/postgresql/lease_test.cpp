@@ -1,52 +1,24 @@
 // What the rows say: previous holders, clean-up, growth of the table, what others put into it.
 #include <array>
-#include <future>
 #include <iostream>
-#include <thread>
 
+#include "../sql/direct.hpp"
 #include "backend.hpp"
-#include "direct.hpp"
 #include "errors.hpp"
 #include "trial.hpp"
 
 using namespace postgresql_tests;
 
-namespace {
-
-std::string row(const std::string& columns, const std::string& name) {
-    return server().value("SELECT " + columns + " FROM holdfast_lease WHERE name = '" + name + "'");
-}
-
-bool granted(const pg::Step& s) {
-    return std::holds_alternative<hf::spi::Attempt::Granted>(s.outcome);
-}
-
-}  // namespace
-
-TEST_CASE("one owner asks twice: the same grant; a withdrawn owner's late request gets nothing") {
-    const auto name = fresh("ghost");
+TEST_CASE("an owner that has left is remembered until its requests are past") {
+    const auto name = fresh("ghosts");
     Direct direct(server().url());
-    auto first = direct.step(pg::Step::Kind::attempt, name, "BBBBBBBBBBBBBBBBBBBBBB.h.1");
-    auto again = first;
-    REQUIRE(granted(direct.run(first)));
-    REQUIRE(granted(direct.run(again)));
-    const auto token = std::get<hf::spi::Attempt::Granted>(first.outcome).token;
-    CHECK(std::get<hf::spi::Attempt::Granted>(again.outcome).token == token);
-    // It leaves while a request of its own is unanswered.
-    auto leave = direct.step(pg::Step::Kind::withdraw, name, first.owner);
-    leave.ghost = direct.shared->server_us(boot_clock::now() + 5s);
-    direct.run(leave);
-    CHECK(leave.freed);
-    auto late = direct.step(pg::Step::Kind::attempt, name, first.owner);
-    CHECK_FALSE(granted(direct.run(late)));
-    CHECK(row("owner IS NULL", name) == "t");
-    // Others may.
-    auto other = direct.step(pg::Step::Kind::attempt, name, "CCCCCCCCCCCCCCCCCCCCCC.h.1");
-    CHECK(granted(direct.run(other)));
-    // What is past is forgotten at the next such leave.
-    auto past = direct.step(pg::Step::Kind::withdraw, name, "DDDDDDDDDDDDDDDDDDDDDD.h.1");
-    past.ghost = direct.shared->server_us(boot_clock::now() + 1s);
-    direct.run(past);
+    auto holds = direct.step(pg::Step::Kind::attempt, name, owner('C'));
+    REQUIRE(granted(direct.run(holds)));
+    for (const char letter : {'B', 'D'}) {
+        auto leave = direct.step(pg::Step::Kind::withdraw, name, owner(letter));
+        leave.ghost = direct.shared->server_us(boot_clock::now() + 5s);
+        direct.run(leave);
+    }
     CHECK(server().value("SELECT count(*) FROM holdfast_lease, jsonb_object_keys(gone) WHERE name "
                          "= '" +
                          name + "'") == "2");
@@ -56,7 +28,7 @@ TEST_CASE("one owner asks twice: the same grant; a withdrawn owner's late reques
 TEST_CASE("a request that arrives after its deadline takes nothing") {
     const auto name = fresh("late");
     Direct direct(server().url());
-    auto warm = direct.step(pg::Step::Kind::attempt, name, "EEEEEEEEEEEEEEEEEEEEEE.h.1");
+    auto warm = direct.step(pg::Step::Kind::attempt, name, owner('E'));
     REQUIRE(granted(direct.run(warm)));
     auto out = direct.step(pg::Step::Kind::withdraw, name, warm.owner);
     direct.run(out);
@@ -72,7 +44,7 @@ TEST_CASE("in a batch, too, a request that arrives after its deadline takes noth
     const auto late = fresh("late"), timely = fresh("timely");
     Direct direct(server().url());
     for (const auto& name : {late, timely}) {
-        auto warm = direct.step(pg::Step::Kind::attempt, name, "GGGGGGGGGGGGGGGGGGGGGG.h.1");
+        auto warm = direct.step(pg::Step::Kind::attempt, name, owner('G'));
         REQUIRE(granted(direct.run(warm)));
         auto out = direct.step(pg::Step::Kind::withdraw, name, warm.owner);
         direct.run(out);
@@ -94,7 +66,7 @@ TEST_CASE("in a batch, too, a request that arrives after its deadline takes noth
 TEST_CASE("an owner that leaves is marked for as long as its own request may act") {
     Direct direct(server().url());
     hf::spi::Attempt a;
-    a.name = "N", a.owner = "IIIIIIIIIIIIIIIIIIIIII.h.1";
+    a.name = "N", a.owner = owner('I');
     a.deadline = boot_clock::now() + 2s;
     REQUIRE_FALSE(direct.connection->open(boot_clock::now() + 5s));
     const auto sent_with = direct.shared->server_us(a.deadline);
@@ -109,7 +81,7 @@ TEST_CASE("an owner that leaves is marked for as long as its own request may act
 TEST_CASE("what the engine gives up before it was asked for is never asked for, and so no doubt") {
     Direct direct(server().url());
     const auto name = fresh("given-up");
-    auto late = direct.step(pg::Step::Kind::attempt, name, "JJJJJJJJJJJJJJJJJJJJJJ.h.1");
+    auto late = direct.step(pg::Step::Kind::attempt, name, owner('J'));
     auto timely = direct.step(pg::Step::Kind::attempt, fresh("timely"), late.owner);
     CHECK(direct.shared->call_off(late));
     const std::array<pg::Step*, 2> both{&late, &timely};
@@ -123,49 +95,13 @@ TEST_CASE("what the engine gives up before it was asked for is never asked for, 
 TEST_CASE("a session that forgets prepared statements, as behind an unknown pooler, still serves") {
     const auto name = fresh("forgetful");
     Direct direct(server().url());
-    auto first = direct.step(pg::Step::Kind::attempt, name, "FFFFFFFFFFFFFFFFFFFFFF.h.1");
+    auto first = direct.step(pg::Step::Kind::attempt, name, owner('F'));
     REQUIRE(granted(direct.run(first)));
     CHECK_FALSE(direct.connection->pooled());
     CHECK_FALSE(direct.connection->run_text("DEALLOCATE ALL", boot_clock::now() + 5s).failed);
     auto again = direct.step(pg::Step::Kind::attempt, name, first.owner);
     CHECK(granted(direct.run(again)));
     CHECK(direct.connection->pooled());
-}
-
-TEST_CASE("sweep: old rows of clean releases go, all others stay, and tokens still grow") {
-    auto own = lab::PostgresServer::start();
-    const auto client = open(own.url());
-    hf::FencingToken last;
-    for (const char* name : {"old-clean", "old-abandoned", "old-held", "young"}) {
-        auto lease = hold(client, name);
-        last = lease.fencing_token();
-        lease.release(std::string(name) == "old-abandoned" ? hf::Outcome::abandoned
-                                                           : hf::Outcome::done);
-    }
-    own.sql(
-        "UPDATE holdfast_lease SET token = token - 90000000000::bigint, "
-        "acquired = acquired - interval '25 hours' WHERE name LIKE 'old%'");
-    own.sql(
-        "UPDATE holdfast_lease SET owner = 'somebody', expires = clock_timestamp() + "
-        "interval '1 hour' WHERE name = 'old-held'");
-    own.sql(
-        "INSERT INTO holdfast_lease(name, meta, acquired) VALUES ('old-kind', 'semaphore', "
-        "'epoch')");
-    Direct direct(own.url());
-    std::string cursor;
-    pg::sweep(*direct.connection, boot_clock::now() + 5s, cursor);
-    std::string left;
-    for (const auto& r : own.sql("SELECT name FROM holdfast_lease ORDER BY name"))
-        left += r[0] + " ";
-    CHECK(left == "old-abandoned old-held old-kind young ");
-    CHECK(hold(client, "old-clean").fencing_token() > last);
-    // 2,500 rows take three looks.
-    own.sql(
-        "INSERT INTO holdfast_lease(name, acquired) SELECT 'many/' || n, 'epoch' FROM "
-        "generate_series(1, 2500) AS n");
-    for (int i = 0; i < 3; ++i)
-        pg::sweep(*direct.connection, boot_clock::now() + 5s, cursor);
-    CHECK(own.value("SELECT count(*) FROM holdfast_lease WHERE name LIKE 'many%'") == "0");
 }
 
 TEST_CASE("the table does not grow with the number of cycles") {
@@ -206,66 +142,10 @@ TEST_CASE("a row that somebody else has locked is passed over, not waited for") 
     const auto name = fresh("locked");
     const auto client = open_here("ttl=4500ms&request_timeout=1500ms");
     hold(client, name).release();
-    // A foreign transaction that stays open on the row of the lock.
-    const auto locker = [&](const std::string& action) {
-        return std::thread([&, action] {
-            server().sql("BEGIN; SELECT 1 FROM holdfast_lease WHERE name = '" + name +
-                         "' FOR UPDATE; SELECT pg_sleep(" + action + "); COMMIT");
-        });
-    };
-    const auto is_locked = [&] {
-        return server().value(
-                   "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'PgSleep'") != "0";
-    };
-    auto foreign = locker("3");
-    lab::wait_until(is_locked, 5s, "the row is locked");
+    const Foreign foreign(server(), lock_row(name));
     const auto start = boot_clock::now();
     CHECK(lock_of(client, name)->try_acquire().error() == errc::contended);
     trial.within(boot_clock::now() - start, 1500ms, "the answer beside a locked row");
-    foreign.join();
-    // While it is held, renewals go round the foreign lock until it is gone.
-    auto lease = hold(client, name);
-    foreign = locker("3");
-    lab::wait_until(is_locked, 5s, "the row is locked");
-    const auto failed = client.stats().renewals_failed;
-    const auto renewals = client.stats().renewals;
-    lab::wait_until([&] { return client.stats().renewals_failed > failed; }, 5s, "one fails");
-    CHECK(lease.valid());
-    foreign.join();
-    lab::wait_until([&] { return client.stats().renewals > renewals; }, 5s, "one succeeds");
-    CHECK(lease.valid());
-    CHECK(lease.release() == ReleaseResult::released);
-}
-
-TEST_CASE("a release that a foreign lock holds up costs no other lease anything") {
-    const auto name = fresh("held up"), other = fresh("other");
-    std::atomic<int> at_risk{0};
-    const auto client =
-        open(server().url(), "ttl=2s&request_timeout=1900ms", [&](const hf::Event& e) {
-            if (e.kind == hf::Event::Kind::at_risk) ++at_risk;
-        });
-    auto lease = hold(client, name), kept = hold(client, other);
-    std::thread foreign([&] {
-        server().sql("BEGIN; SELECT 1 FROM holdfast_lease WHERE name = '" + name +
-                     "' FOR UPDATE; SELECT pg_sleep(3); COMMIT");
-    });
-    lab::wait_until(
-        [&] {
-            return server().value(
-                       "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'PgSleep'") == "1";
-        },
-        5s, "the row is locked");
-    const auto renewals = client.stats().renewals;
-    std::promise<ReleaseResult> released;
-    lease.async_release(hf::Outcome::done,
-                        [&](hf::error_code, ReleaseResult r) { released.set_value(r); });
-    CHECK(lab::stays_true([&] { return at_risk == 0 && kept.state() == hf::LeaseState::held; },
-                          2500ms));
-    CHECK(client.stats().renewals >= renewals + 2);
-    foreign.join();
-    CHECK(kept.valid());
-    (void)released.get_future().get();
-    require_free(name);
 }
 
 TEST_CASE("a row that somebody has locked costs the others of its statement nothing") {
@@ -273,27 +153,13 @@ TEST_CASE("a row that somebody has locked costs the others of its statement noth
     Direct direct(server().url());
     std::vector<pg::Step> steps;
     for (const char* end : {"/a", "/b", "/c"}) {
-        auto s = direct.step(pg::Step::Kind::attempt, name + end, "LLLLLLLLLLLLLLLLLLLLLL.h.1");
+        auto s = direct.step(pg::Step::Kind::attempt, name + end, owner('L'));
         REQUIRE(granted(direct.run(s)));
         s.token =
             static_cast<std::int64_t>(std::get<hf::spi::Attempt::Granted>(s.outcome).token.value);
         steps.push_back(s);
     }
-    std::promise<void> enough;
-    std::thread foreign([&, until = enough.get_future()] {
-        pqxx::connection c("host=127.0.0.1 user=holdfast dbname=holdfast port=" +
-                           std::to_string(server().port()));
-        pqxx::work tx(c);
-        tx.exec("SELECT 1 FROM holdfast_lease WHERE name = '" + name + "/b' FOR UPDATE");
-        until.wait();
-    });
-    lab::wait_until(
-        [&] {
-            return server().value(
-                       "SELECT count(*) FROM (SELECT 1 FROM holdfast_lease WHERE name = '" + name +
-                       "/b' FOR UPDATE SKIP LOCKED) AS free") == "0";
-        },
-        5s, "the row is locked");
+    const Foreign foreign(server(), lock_row(name + "/b"));
     const auto kind = GENERATE(pg::Step::Kind::release, pg::Step::Kind::withdraw);
     std::vector<pg::Step*> all;
     for (pg::Step& s : steps) {
@@ -308,47 +174,4 @@ TEST_CASE("a row that somebody has locked costs the others of its statement noth
     CHECK_FALSE(steps[1].freed);
     CHECK(steps[2].freed);
     CHECK_FALSE(steps[2].error);
-    enough.set_value();
-    foreign.join();
-}
-
-TEST_CASE("what is not ours is refused and left alone") {
-    const auto name = fresh("foreign");
-    const auto client = open_here();
-    hold(client, fresh("warm")).release();
-    SECTION("a row of another kind") {
-        server().sql("INSERT INTO holdfast_lease(name, meta) VALUES ('" + name + "', 'semaphore')");
-        CHECK_THAT(refused(client, name, errc::kind_mismatch), ContainsSubstring("another kind"));
-        CHECK(client.break_lock(name).error() == errc::kind_mismatch);
-        CHECK(row("meta", name) == "semaphore");
-    }
-    SECTION("a row that a person made is a holder, also one that never expires") {
-        server().sql("INSERT INTO holdfast_lease(name, owner, expires) VALUES ('" + name +
-                     "', 'somebody', 'infinity')");
-        (void)refused(client, name, errc::contended);
-        const auto seen = client.inspect(name);
-        REQUIRE(seen.has_value());
-        REQUIRE(seen->holders.size() == 1);
-        CHECK(seen->holders[0].foreign);
-        CHECK(client.break_lock(name, {.now = true}).has_value());
-        CHECK(hold(client, name).valid());
-    }
-    SECTION("a table of that name without our mark, and those of other versions") {
-        auto own = lab::PostgresServer::start();
-        const auto stranger = open(own.url());
-        own.sql(
-            "CREATE TABLE holdfast_lease(id int); GRANT ALL ON holdfast_lease TO PUBLIC; "
-            "ALTER TABLE holdfast_lease OWNER TO holdfast");
-        CHECK_THAT(refused(stranger, name, errc::kind_mismatch),
-                   ContainsSubstring("holdfast schema postgresql"));
-        own.sql("COMMENT ON TABLE holdfast_lease IS 'Holdfast leases, format 3'");
-        CHECK_THAT(refused(stranger, name, errc::bad_config), ContainsSubstring("newer version"));
-        own.sql("COMMENT ON TABLE holdfast_lease IS 'Holdfast leases, format 1'");
-        CHECK_THAT(refused(stranger, name, errc::bad_config), ContainsSubstring("drop it"));
-        own.sql("DROP TABLE holdfast_lease");
-        CHECK(hold(stranger, name).valid());
-        // And under an open connection.
-        own.sql("DROP TABLE holdfast_lease");
-        CHECK(hold(stranger, name).valid());
-    }
 }

@@ -7,20 +7,16 @@
 #include <random>
 #include <thread>
 
-#include "rig.hpp"
+#include "../sql/rig.hpp"
 #include "trial.hpp"
 
 using namespace postgresql_tests;
 
 namespace {
 
-std::string of_row(const std::string& name, const std::string& what) {
-    return server().value("SELECT " + what + " FROM holdfast_lease WHERE name = '" + name + "'");
-}
-
 /// How many clients stand in line.
 std::string in_line(const std::string& name) {
-    return of_row(name, "(SELECT count(*) FROM jsonb_object_keys(line))");
+    return row("(SELECT count(*) FROM jsonb_object_keys(line))", name);
 }
 
 void wait_for_line(const std::string& name, const std::string& clients) {
@@ -44,7 +40,7 @@ std::pair<hf::Client, std::string> known_client(const std::string& name) {
     auto lease = hold(blocker, name);
     auto got = wait_for(client, name, 30s);
     wait_for_line(name, "1");
-    const std::string id = of_row(name, "(SELECT jsonb_object_keys(line))");
+    const std::string id = row("(SELECT jsonb_object_keys(line))", name);
     lease.release();
     auto [mine, when] = got.get();
     REQUIRE(mine.has_value());
@@ -102,7 +98,7 @@ TEST_CASE("line: a hand-off among eight clients takes fewer than nine requests")
     // Three, and four for the caller that asks again: an attempt, a look, another attempt on the
     // engine's connection, a place in line. Telling all of them would take more than 2 * clients.
     CHECK(each < 9);
-    CHECK(of_row(name, "line IS NULL") == "t");
+    CHECK(row("line IS NULL", name) == "t");
 }
 
 TEST_CASE("line: a client that stopped waiting is not in it any more") {
@@ -119,7 +115,7 @@ TEST_CASE("line: a client that stopped waiting is not in it any more") {
     lease.release();
     auto [mine, when] = got.get();
     REQUIRE(mine.has_value());
-    CHECK(of_row(name, "line IS NULL") == "t");
+    CHECK(row("line IS NULL", name) == "t");
     mine->release();
 }
 
@@ -139,7 +135,7 @@ TEST_CASE("line: who is told and does not wait any more passes it on") {
         auto [mine, when] = got.get();
         REQUIRE(mine.has_value());
         late.push_back(std::chrono::duration_cast<hf::milliseconds>(when - released).count());
-        CHECK(of_row(name, "line IS NULL") == "t");
+        CHECK(row("line IS NULL", name) == "t");
         mine->release();
     }
     std::sort(late.begin(), late.end());
@@ -163,7 +159,7 @@ TEST_CASE("line: a client that died costs the others one look, once") {
     auto [mine, when] = got.get();
     REQUIRE(mine.has_value());
     trial.within(when - released, 1500ms, "the grant behind a client that died");
-    CHECK(of_row(name, "line IS NULL OR NOT line ? 'nobody'") == "t");
+    CHECK(row("line IS NULL OR NOT line ? 'nobody'", name) == "t");
     mine->release();
 }
 

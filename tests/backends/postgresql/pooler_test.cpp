@@ -3,16 +3,15 @@
 #include <sstream>
 #include <thread>
 
-#include "rig.hpp"
+#include "../sql/rig.hpp"
 #include "trial.hpp"
 
 using namespace postgresql_tests;
 
 TEST_CASE("T23: behind PgBouncer in transaction mode locks exclude, renew, wait and break") {
     test_support::Trial& trial = test_support::this_trial();
-    lab::PostgresOptions options;
-    options.config = {"log_statement = 'all'", "log_line_prefix = '%p %a '"};
-    auto own = lab::PostgresServer::start(options);
+    auto own = lab::PostgresServer::start(
+        {.config = {"log_statement = 'all'", "log_line_prefix = '%p %a '"}});
     const lab::PgBouncer pooler(own);
     const std::string through = "application_name=through";
     std::mutex mutex;

@@ -9,10 +9,9 @@
 #include <optional>
 #include <sstream>
 
+#include "../sql/rig.hpp"
 #include "readme.hpp"
-#include "rig.hpp"
 #include "statements.hpp"
-#include "waiter.hpp"
 
 using namespace postgresql_tests;
 
@@ -32,9 +31,7 @@ std::vector<std::string> executed(const lab::PostgresServer& s, std::size_t from
 }  // namespace
 
 TEST_CASE("requests: one acquire and release, exactly as the README has it") {
-    lab::PostgresOptions options;
-    options.config = {"log_statement = 'all'"};
-    const auto server = lab::PostgresServer::start(options);
+    const auto server = lab::PostgresServer::start({.config = {"log_statement = 'all'"}});
     auto expected = test_support::statements_of(POSTGRESQL_README, "acquire");
     for (const auto& more : test_support::statements_of(POSTGRESQL_README, "release"))
         expected.push_back(more);
@@ -42,22 +39,10 @@ TEST_CASE("requests: one acquire and release, exactly as the README has it") {
         INFO((by_lane ? "by lane" : "by the engine"));
         const auto client = open(server.url());
         const auto lock = lock_of(client, "N");
-        const auto cycle = [&] {
-            if (by_lane) {
-                auto lease = hold(*lock);
-                CHECK(lease.release() == ReleaseResult::released);
-                return;
-            }
-            hf::Lease lease = test_support::Waiter(*lock, {}).lease();
-            std::promise<ReleaseResult> done;
-            lease.async_release(hf::Outcome::done,
-                                [&](hf::error_code, ReleaseResult r) { done.set_value(r); });
-            CHECK(done.get_future().get() == ReleaseResult::released);
-        };
-        cycle();  // connects, and makes the table and the row
+        cycle(*lock, by_lane);  // connects, and makes the table and the row
         const auto before = client.stats().requests;
         const auto from = server.log().size();
-        cycle();
+        cycle(*lock, by_lane);
         const auto requests = client.stats().requests - before;
         lab::wait_until([&] { return executed(server, from).size() >= requests; }, 5s,
                         "the server's log");
@@ -71,9 +56,8 @@ TEST_CASE("requests: one acquire and release, exactly as the README has it") {
 }
 
 TEST_CASE("requests: a lock that had to wait once takes the short way again") {
-    lab::PostgresOptions options;
-    options.config = {"log_statement = 'all'", "log_line_prefix = 'by %p: '"};
-    const auto server = lab::PostgresServer::start(options);
+    const auto server = lab::PostgresServer::start(
+        {.config = {"log_statement = 'all'", "log_line_prefix = 'by %p: '"}});
     const auto client = open(server.url()), other = open(server.url());
     const auto lock = lock_of(client, "N");
     // The server's process that ran the last grant: one for each connection.
@@ -109,9 +93,7 @@ TEST_CASE("requests: a lock that had to wait once takes the short way again") {
 }
 
 TEST_CASE("requests: a hand-off is two, once a client knows that others wait") {
-    lab::PostgresOptions options;
-    options.config = {"log_statement = 'all'"};
-    const auto server = lab::PostgresServer::start(options);
+    const auto server = lab::PostgresServer::start({.config = {"log_statement = 'all'"}});
     const auto url = server.url();
     constexpr const char* patient = "ttl=60s&request_timeout=20s";
     const std::vector<hf::Client> clients{open(url, patient), open(url, patient),
@@ -170,9 +152,7 @@ TEST_CASE("requests: a hand-off is two, once a client knows that others wait") {
 }
 
 TEST_CASE("requests: the only holder of permits releases them and notifies all in one") {
-    lab::PostgresOptions options;
-    options.config = {"log_statement = 'all'"};
-    const auto server = lab::PostgresServer::start(options);
+    const auto server = lab::PostgresServer::start({.config = {"log_statement = 'all'"}});
     constexpr const char* patient = "ttl=60s&request_timeout=20s";
     const auto holder = open(server.url(), patient), other = open(server.url(), patient);
     const holdfast::postgresql::Statements statements("public");
@@ -232,40 +212,12 @@ TEST_CASE("durability: a grant and a renewal are synced whatever is configured, 
     CHECK(later >= 6);  // once in ten seconds the server syncs by itself
 }
 
-TEST_CASE("tokens never go back when the server is killed right after a grant") {
-    auto server = lab::PostgresServer::start();
-    const auto client = open(server.url(), "ttl=1s&request_timeout=2s");
-    server.sql("ALTER ROLE holdfast SET synchronous_commit = off");
-    hf::FencingToken last;
-    for (int i = 0; i < 5; ++i) {
-        auto lease = hold(client, "N");
-        CHECK(lease.fencing_token() > last);
-        last = lease.fencing_token();
-        server.kill();
-        REQUIRE_FALSE(server.alive());
-        server.restart();
-        lab::wait_until([&] { return !lease.valid() || lease.renew().has_value(); }, 10s,
-                        "the lease goes on or is lost");
-        if (lease.valid()) CHECK(lease.release() == ReleaseResult::released);
-    }
-}
-
-TEST_CASE("contended attempts write nothing; waiting costs one small write in seconds") {
+TEST_CASE("waiting costs one small write in seconds") {
     const auto name = fresh("idle");
-    const auto holder = open_here("ttl=60s");
-    auto lease = hold(holder, name);
-    const auto other = open_here();
-    const auto lock = lock_of(other, name);
-    CHECK(lock->try_acquire().error() == errc::contended);
-    const auto version = [&] {
-        return server().value("SELECT xmin::text FROM holdfast_lease WHERE name = '" + name + "'");
-    };
-    const auto before = version();
-    for (int i = 0; i < 20; ++i)
-        CHECK(lock->try_acquire().error() == errc::contended);
-    CHECK(version() == before);
-    CHECK(lock->acquire({.wait = 1500ms}).error() == errc::timed_out);
-    CHECK(version() != before);  // somebody waits: the release shall tell
+    auto lease = hold(open_here("ttl=60s"), name);
+    const auto before = row(dialect::version, name);
+    CHECK(lock_of(open_here(), name)->acquire({.wait = 1500ms}).error() == errc::timed_out);
+    CHECK(row(dialect::version, name) != before);  // somebody waits: the release shall tell
     lease.release();
 }
 
@@ -323,31 +275,4 @@ TEST_CASE("the server takes each statement, and says the columns that its answer
         const Result described(PQdescribePrepared(c.get(), name), &PQclear);
         CHECK(PQnfields(described.get()) == holdfast::postgresql::Statements::columns(sql));
     }
-}
-
-TEST_CASE("concurrent calls share statements") {
-    const auto client = open_here("ttl=60s");
-    hold(client, fresh("warm")).release();
-    constexpr int n = 200;
-    const auto before = client.stats().requests;
-    std::atomic<int> granted{0}, failed{0};
-    std::mutex mutex;
-    std::vector<hf::Lease> leases;
-    const auto prefix = fresh("shared") + "/";
-    for (int i = 0; i < n; ++i)
-        lock_of(client, prefix + std::to_string(i))
-            ->async_acquire({}, [&](hf::error_code ec, hf::Lease lease) {
-                const std::lock_guard hold_it(mutex);
-                if (ec) ++failed;
-                leases.push_back(std::move(lease));
-                ++granted;
-            });
-    lab::wait_until([&] { return granted == n; }, cap(20s), "all are granted");
-    CHECK(failed == 0);
-    CHECK(client.list(prefix)->size() == n);
-    // One by one it would be four for each of these new names.
-    CHECK(client.stats().requests - before < n);
-    leases.clear();
-    // By their releases, long before their ttl.
-    lab::wait_until([&] { return client.list(prefix)->empty(); }, cap(10s), "all are free");
 }

@@ -2,7 +2,7 @@
 // neither code that would fit our statements better than the server's own, nor a table before ours.
 #include <future>
 
-#include "direct.hpp"
+#include "../sql/direct.hpp"
 
 using namespace postgresql_tests;
 

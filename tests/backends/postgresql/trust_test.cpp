@@ -1,16 +1,13 @@
 // Whom a client trusts: a table of others, a server without TLS. And what a server that forgets is
 // said to promise.
-#include <arpa/inet.h>
-#include <poll.h>
-#include <sys/socket.h>
-#include <unistd.h>
-
+#include <array>
 #include <fstream>
-#include <future>
+#include <mutex>
 #include <sstream>
+#include <string_view>
 
-#include "../sql/acceptor.hpp"
-#include "direct.hpp"
+#include "../sql/direct.hpp"
+#include "../sql/mangle.hpp"
 #include "holdfast/lab/temp_dir.hpp"
 
 using namespace postgresql_tests;
@@ -162,9 +159,7 @@ TEST_CASE("what forgets or may be replaced by what lags behind is class D") {
     };
     constexpr auto survives = hf::Capability::survives_server_crash;
     SECTION("settings of the server") {
-        lab::PostgresOptions options;
-        options.fsync = true;
-        const auto solid = lab::PostgresServer::start(options);
+        const auto solid = lab::PostgresServer::start({.fsync = true});
         CHECK(probed(solid).safety == hf::SafetyClass::b);
         CHECK(probed(solid).has(survives));
         solid.sql("ALTER TABLE holdfast_lease SET UNLOGGED");
@@ -219,77 +214,40 @@ TEST_CASE("what forgets or may be replaced by what lags behind is class D") {
 
 namespace {
 
-/// A server without TLS that takes whatever it is sent.
-class Listener {
-public:
-    explicit Listener(const std::string& address) : socket_(::socket(AF_INET, SOCK_STREAM, 0)) {
-        sockaddr_in a{};
-        a.sin_family = AF_INET;
-        ::inet_pton(AF_INET, address.c_str(), &a.sin_addr);
-        socklen_t size = sizeof a;
-        there_ = ::bind(socket_, reinterpret_cast<sockaddr*>(&a), sizeof a) == 0 &&
-                 ::listen(socket_, 8) == 0 &&
-                 ::getsockname(socket_, reinterpret_cast<sockaddr*>(&a), &size) == 0;
-        port = ntohs(a.sin_port);
-    }
-    Listener(const Listener&) = delete;
-    Listener& operator=(const Listener&) = delete;
-    ~Listener() { ::close(socket_); }
-    bool there() const { return there_; }
-
-    /// Tells each client that there is no TLS, and then asks for its password in clear, until
-    /// nobody comes any more. What the first one said.
-    std::string overheard(const std::atomic<bool>& enough) const {
-        std::string first;
-        while (!enough) {
-            pollfd p{socket_, POLLIN, 0};
-            if (::poll(&p, 1, 20) != 1) continue;
-            const int c = ::accept(socket_, nullptr, nullptr);
-            const auto said = talk(c);
-            ::close(c);
-            if (first.empty()) first = said;
-        }
-        return first;
-    }
-    std::uint16_t port = 0;
-
-private:
-    static std::string talk(int c) {
-        std::string all;
-        std::array<char, 512> buffer{};
-        for (const std::string_view answer :
-             {std::string_view("N"), std::string_view("R\0\0\0\10\0\0\0\3", 9),
-              std::string_view()}) {
-            const auto n = ::read(c, buffer.data(), buffer.size());
-            if (n <= 0) break;
-            all.append(buffer.data(), static_cast<std::size_t>(n));
-            if (::write(c, answer.data(), answer.size()) < 0) break;
-        }
-        return all;
-    }
-
-    int socket_;
-    bool there_ = false;
-};
-
 struct Environment {
     Environment(const char* name, const char* value) : name_(name) { ::setenv(name, value, 1); }
     ~Environment() { ::unsetenv(name_); }
     const char* name_;
 };
 
-/// What a server without TLS at that address hears of a client with a password.
+/// What a server at that address hears first of a client with a password: it says that it has no
+/// TLS, and then asks for the password in clear.
 std::string heard_at(const std::string& address, const std::string& query, std::string* words) {
-    const Listener server(address);
-    if (!server.there()) return {};
-    std::atomic<bool> enough{false};
-    auto heard = std::async(std::launch::async, [&] { return server.overheard(enough); });
-    const auto client =
-        open("postgresql://app:s3cret@" + address + ":" + std::to_string(server.port) + "/app",
-             "request_timeout=1s" + query);
-    *words = refused(client, "N", errc::unavailable);
-    enough = true;
-    return heard.get();
+    std::mutex mutex;
+    std::string heard;
+    std::size_t first = 0;  // the connection that said something first
+    const auto talk = [&](Tcp::socket& client, std::size_t number) {
+        std::array<char, 512> buffer{};
+        for (const std::string_view answer :
+             {std::string_view("N"), std::string_view("R\0\0\0\10\0\0\0\3", 9),
+              std::string_view()}) {
+            const auto n = client.read_some(boost::asio::buffer(buffer));
+            {
+                const std::lock_guard hold(mutex);
+                if (first == 0) first = number;
+                if (first == number) heard.append(buffer.data(), n);
+            }
+            boost::asio::write(client, boost::asio::buffer(answer));
+        }
+    };
+    {
+        const Acceptor server(talk, address);
+        *words = refused(open("postgresql://app:s3cret@" + address + ":" +
+                                  std::to_string(server.port()) + "/app",
+                              "request_timeout=1s" + query),
+                         "N", errc::unavailable);
+    }
+    return heard;
 }
 
 }  // namespace
@@ -314,7 +272,7 @@ TEST_CASE("PGSSLMODE and PGCHANNELBINDING count: nothing is said to a server wit
 }
 
 TEST_CASE("to another machine TLS is required unless somebody says otherwise") {
-    const std::string address = sql_tests::outer_address();
+    const std::string address = test_support::outer_address();
     if (address.empty()) return;  // without a network there is no other machine
     std::string words;
     CHECK(heard_at(address, "", &words).size() == 8);

@@ -3,8 +3,8 @@
 #include <boost/asio/co_spawn.hpp>
 #include <future>
 
+#include "../sql/direct.hpp"
 #include "../sql/events.hpp"
-#include "direct.hpp"
 #include "worker.hpp"
 
 using namespace postgresql_tests;
@@ -42,7 +42,7 @@ TEST_CASE("what a worker cannot do for lack of memory is in doubt, and no withdr
     auto job = w.job();
     for (const auto kind : {pg::Step::Kind::withdraw, pg::Step::Kind::attempt,
                             pg::Step::Kind::renew, pg::Step::Kind::release})
-        job->add(w.direct.step(kind, fresh("memory"), "MMMMMMMMMMMMMMMMMMMMMM.h.1"));
+        job->add(w.direct.step(kind, fresh("memory"), owner('M')));
     bool answered = false;
     w.start(job, [&](bool yes) { answered = yes; });
     w.direct.io.run();
@@ -61,8 +61,7 @@ TEST_CASE("nobody's answer waits behind a question") {
     std::atomic<bool> both_there{false}, granted{false};
     auto first = w.job(), attempt = w.job(), question = w.job();
     first->ask = [&](pg::Connection&) { CHECK(lab::reached([&] { return both_there.load(); })); };
-    attempt->add(
-        w.direct.step(pg::Step::Kind::attempt, fresh("before"), "QQQQQQQQQQQQQQQQQQQQQQ.h.1"));
+    attempt->add(w.direct.step(pg::Step::Kind::attempt, fresh("before"), owner('Q')));
     bool in_time = false;
     question->ask = [&](pg::Connection&) {
         in_time = lab::reached([&] { return granted.load(); }, 5s);

@@ -3,34 +3,17 @@
 #include "ground.hpp"
 #include "holdfast/lab/redis_cluster.hpp"
 #include "holdfast/lab/redis_set.hpp"
+#include "restartable.hpp"
 
 namespace suite {
 namespace {
 
 /// What does not depend on how clients find the server, or the servers, as one.
-class OneServer : public Harness {
+class OneServer : public Restartable<RedisNodes> {
 public:
     Proxies* proxy() override { return &proxies_; }
     RedisNodes* foreign_client() override { return &nodes_; }
-    bool restartable() const override { return true; }
     std::string other_mode() const override { return "mode=plain"; }
-    bool kill_server() override {
-        nodes_.kill();
-        return !nodes_.alive();
-    }
-    bool restart_server(lab::Data data) override {
-        nodes_.restart(data);
-        return true;
-    }
-    bool pause_server() override {
-        nodes_.pause();
-        return true;
-    }
-    bool resume_server() override {
-        nodes_.resume();
-        return true;
-    }
-    bool durable() const override { return true; }
     bool close_takes_back() const override { return true; }
     bool plant_stranger(const std::string& name) override {
         return nodes_.cli({"RPUSH", name, "not a lock"}).integer == 1;
@@ -44,12 +27,13 @@ protected:
     /// The servers outlive it.
     OneServer(std::string name, std::vector<lab::RedisServer*> servers,
               std::vector<lab::Proxy> proxies)
-        : Harness(std::move(name)),
+        : Restartable(std::move(name)),
           all_(std::move(proxies)),
           nodes_(std::move(servers)),
           proxies_(pointers(all_), Proxies::Asked::one) {}
     OneServer(std::string name, lab::RedisServer& server)
         : OneServer(std::move(name), {&server}, before(server.port())) {}
+    RedisNodes& machine() override { return nodes_; }
     std::uint16_t proxy_port() const { return all_.front().port(); }
     static lab::RedisOptions options() {
         lab::RedisOptions o;

@@ -1,9 +1,8 @@
 // The blocking path: the same protocol on a connection of its own, never longer than its deadline.
-#include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/read.hpp>
 #include <boost/asio/write.hpp>
-#include <thread>
 
+#include "acceptor.hpp"
 #include "catch.hpp"
 #include "holdfast/lab/proxy.hpp"
 #include "holdfast/lab/wait_until.hpp"
@@ -152,13 +151,7 @@ TEST_CASE("lane: a connection that the server closed meanwhile is replaced unsee
 
 TEST_CASE("lane: an answer too many in the handshake is no answer to the first command") {
     namespace asio = boost::asio;
-    using tcp = asio::ip::tcp;
-    asio::io_context io;
-    tcp::acceptor acceptor(io, tcp::endpoint(asio::ip::address_v4::loopback(), 0));
-    const auto port = acceptor.local_endpoint().port();
-    std::thread server([&] {
-        tcp::socket peer(io);
-        acceptor.accept(peer);
+    const test_support::Acceptor server([](test_support::Tcp::socket& peer, std::size_t) {
         // TIME and HELLO; the answers to both, and a grant that was never asked for.
         boost::system::error_code ended;
         std::string in(14 + 53, ' ');
@@ -169,13 +162,10 @@ TEST_CASE("lane: an answer too many in the handshake is no answer to the first c
         asio::write(peer, asio::buffer(out), ended);
         asio::read(peer, asio::buffer(in), ended);
     });
-    {
-        Rig rig("redis://127.0.0.1:" + std::to_string(port));
-        auto lane = rig.backend->open_lane();
-        Try t("a");
-        attempt(*lane, t, 1s);
-        CHECK_FALSE(t.granted());
-        CHECK(t.error() == errc::unavailable);
-    }
-    server.join();
+    Rig rig("redis://127.0.0.1:" + std::to_string(server.port()));
+    auto lane = rig.backend->open_lane();
+    Try t("a");
+    attempt(*lane, t, 1s);
+    CHECK_FALSE(t.granted());
+    CHECK(t.error() == errc::unavailable);
 }

@@ -5,14 +5,15 @@
 #include <map>
 
 #include "holdfast/spi/owner.hpp"
+#include "restartable.hpp"
 
 namespace suite {
 namespace {
 
 /// Five nodes that keep every write, which the URL declares.
-class Redlock final : public Harness {
+class Redlock final : public Restartable<RedisNodes> {
 public:
-    Redlock(std::string name, std::string query) : Harness(std::move(name)), query_(query) {
+    Redlock(std::string name, std::string query) : Restartable(std::move(name)), query_(query) {
         std::vector<lab::RedisServer*> nodes;
         std::vector<lab::Proxy*> proxies;
         for (int i = 0; i < 5; ++i) {
@@ -29,27 +30,9 @@ public:
     }
     Proxies* proxy() override { return all_proxies_.get(); }
     RedisNodes* foreign_client() override { return nodes_.get(); }
-    bool restartable() const override { return true; }
     std::string other_mode() const override {
         return query_.empty() ? "fencing=off" : "fencing=on";
     }
-    bool kill_server() override {
-        nodes_->kill();
-        return !nodes_->alive();
-    }
-    bool restart_server(lab::Data data) override {
-        nodes_->restart(data);
-        return true;
-    }
-    bool pause_server() override {
-        nodes_->pause();
-        return true;
-    }
-    bool resume_server() override {
-        nodes_->resume();
-        return true;
-    }
-    bool durable() const override { return true; }
     /// Of a majority of the nodes, each of which keeps "TICKET MODE OWNER CHANNEL".
     std::optional<std::size_t> unseen_waiters(const std::string& name,
                                               const std::string& note) override {
@@ -89,6 +72,7 @@ protected:
     }
 
 private:
+    RedisNodes& machine() override { return *nodes_; }
     template <class Port>
     std::string url_of(Port port) const {
         std::string url = "redlock://";

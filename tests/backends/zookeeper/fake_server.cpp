@@ -1,33 +1,20 @@
 #include "fake_server.hpp"
 
-#include <arpa/inet.h>
-#include <sys/socket.h>
-#include <unistd.h>
-
 #include <array>
+#include <boost/asio/read.hpp>
+#include <boost/asio/write.hpp>
 #include <cstdio>
-#include <stdexcept>
 
 namespace zookeeper_tests {
 namespace {
 
 constexpr std::int64_t session = 0x1234;
 
-bool read_all(int fd, std::string& into, std::size_t n) {
-    into.assign(n, '\0');
-    return n == 0 || ::recv(fd, into.data(), n, MSG_WAITALL) == static_cast<ssize_t>(n);
-}
-
 std::int32_t number_at(const std::string& bytes, std::size_t at) {
     std::uint32_t n = 0;
     for (std::size_t i = 0; i < 4; ++i)
         n = n << 8U | static_cast<unsigned char>(bytes.at(at + i));
     return static_cast<std::int32_t>(n);
-}
-
-bool send_all(int fd, const std::string& bytes) {
-    return ::send(fd, bytes.data(), bytes.size(), MSG_NOSIGNAL) ==
-           static_cast<ssize_t>(bytes.size());
 }
 
 std::string number(std::int64_t n, int bytes) {
@@ -44,34 +31,10 @@ std::string text(const std::string& s) {
 
 }  // namespace
 
-FakeServer::FakeServer() {
-    listener_ = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    sockaddr_in at{};
-    at.sin_family = AF_INET;
-    at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    socklen_t size = sizeof at;
-    auto* const address = reinterpret_cast<sockaddr*>(&at);
-    if (listener_ < 0 || ::bind(listener_, address, size) != 0 || ::listen(listener_, 8) != 0 ||
-        ::getsockname(listener_, address, &size) != 0)
-        throw std::runtime_error("no listener");
-    port_ = ntohs(at.sin_port);
-    thread_ = std::thread([this] { serve(); });
-}
-
-FakeServer::~FakeServer() {
-    {
-        const std::lock_guard hold(mutex_);
-        stop_ = true;
-    }
-    ::shutdown(listener_, SHUT_RDWR);
-    cut();
-    thread_.join();
-    ::close(listener_);
-}
-
 void FakeServer::cut() {
     const std::lock_guard hold(mutex_);
-    if (connection_ >= 0) ::shutdown(connection_, SHUT_RDWR);
+    boost::system::error_code ignored;
+    if (connection_ != nullptr) connection_->shutdown(Socket::shutdown_both, ignored);
 }
 
 void FakeServer::fail(Op op, std::int32_t error, int times) {
@@ -86,39 +49,40 @@ int FakeServer::left_to_fail() {
     return times_;
 }
 
-void FakeServer::serve() {
-    while (true) {
-        const int fd = ::accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC);
-        {
-            const std::lock_guard hold(mutex_);
-            connection_ = fd;
-            if (stop_ || fd < 0) break;
-        }
-        ++connections_;
-        serve(fd);
+void FakeServer::accepted(Socket& socket) {
+    {
         const std::lock_guard hold(mutex_);
-        connection_ = -1;
-        ::close(fd);
+        connection_ = &socket;
     }
-    if (connection_ >= 0) ::close(connection_);
+    ++connections_;
+    try {
+        serve(socket);
+    } catch (const std::exception&) {  // the client has gone, or was cut
+    }
+    const std::lock_guard hold(mutex_);
+    if (connection_ == &socket) connection_ = nullptr;
 }
 
-void FakeServer::serve(int fd) {
-    std::string bytes;
-    const auto next = [&] {
-        return read_all(fd, bytes, 4) &&
-               read_all(fd, bytes, static_cast<std::size_t>(number_at(bytes, 0)));
+void FakeServer::serve(Socket& socket) {
+    const auto read = [&](std::size_t n) {
+        std::string bytes(n, '\0');
+        boost::asio::read(socket, boost::asio::buffer(bytes));
+        return bytes;
     };
-    if (!next()) return;
-    if (!send_all(fd, text(number(0, 4) + number(timeout_ms, 4) + number(session, 8) +
-                           text(std::string(16, 'p')) + number(0, 1))))
-        return;
-    while (next()) {
+    const auto next = [&] { return read(static_cast<std::size_t>(number_at(read(4), 0))); };
+    const auto say = [&](const std::string& bytes) {
+        boost::asio::write(socket, boost::asio::buffer(bytes));
+    };
+    next();
+    say(text(number(0, 4) + number(timeout_ms, 4) + number(session, 8) +
+             text(std::string(16, 'p')) + number(0, 1)));
+    for (;;) {
+        const std::string bytes = next();
         const std::int32_t xid = number_at(bytes, 0), op = number_at(bytes, 4);
         std::string path;
         if (bytes.size() >= 12 && xid >= 0)
             path = bytes.substr(12, static_cast<std::size_t>(number_at(bytes, 8)));
-        if (!send_all(fd, answer(xid, op, path))) return;
+        say(answer(xid, op, path));
     }
 }
 

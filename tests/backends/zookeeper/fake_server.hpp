@@ -6,8 +6,9 @@
 #include <map>
 #include <mutex>
 #include <string>
-#include <thread>
 #include <vector>
+
+#include "acceptor.hpp"
 
 namespace zookeeper_tests {
 
@@ -24,12 +25,7 @@ public:
         create_container = 19
     };
 
-    FakeServer();
-    ~FakeServer();
-    FakeServer(const FakeServer&) = delete;
-    FakeServer& operator=(const FakeServer&) = delete;
-
-    std::string url() const { return "zookeeper://127.0.0.1:" + std::to_string(port_); }
+    std::string url() const { return "zookeeper://127.0.0.1:" + std::to_string(acceptor_.port()); }
     /// Ends the present connection.
     void cut();
     int connections() const { return connections_; }
@@ -42,21 +38,20 @@ public:
     int left_to_fail();
 
 private:
-    void serve();
-    void serve(int connection);
+    using Socket = test_support::Tcp::socket;
+    void accepted(Socket&);
+    void serve(Socket&);
     std::string answer(std::int32_t xid, std::int32_t op, const std::string& path);
     std::string stat() const;
 
-    int listener_ = -1, connection_ = -1;
-    std::uint16_t port_ = 0;
     std::atomic<int> connections_{0};
     std::mutex mutex_;
-    bool stop_ = false;
+    Socket* connection_ = nullptr;
     std::int32_t failing_op_ = 0, error_ = 0;
     int times_ = 0;
     std::map<std::string, std::vector<std::string>> children_;
     std::int64_t zxid_ = 1;
-    std::thread thread_;
+    test_support::Acceptor acceptor_{[this](Socket& s, std::size_t) { accepted(s); }};
 };
 
 }  // namespace zookeeper_tests

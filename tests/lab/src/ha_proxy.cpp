@@ -1,6 +1,6 @@
 #include "holdfast/lab/ha_proxy.hpp"
 
-#include "holdfast/lab/error.hpp"
+#include "answers.hpp"
 #include "stream_socket.hpp"
 #include "text_file.hpp"
 
@@ -21,16 +21,9 @@ Process launch(const TempDir& directory, const std::string& config) {
 
 HaProxy::HaProxy(const std::function<std::string(std::uint16_t)>& config)
     : process_(launch(directory_, config(port_.number()))) {
-    const auto listens = [this] {
-        try {
-            const StreamSocket socket("127.0.0.1", port_.number(), std::chrono::seconds(1));
-            return true;
-        } catch (const LabError&) {
-            return !process_.alive();
-        }
-    };
-    if (!reached(listens, default_cap) || !process_.alive())
-        throw LabError("haproxy does not listen\n" + process_.log_tail());
+    detail::wait_for_answer(process_, "haproxy", [this] {
+        const StreamSocket socket("127.0.0.1", port_.number(), std::chrono::seconds(1));
+    });
 }
 
 }  // namespace holdfast::lab

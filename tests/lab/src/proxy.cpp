@@ -143,78 +143,53 @@ void Proxy::apply(const Fault& fault) {
 
 void Proxy::delay(Direction direction, std::chrono::milliseconds time,
                   std::chrono::milliseconds jitter) {
-    Fault fault;
-    fault.kind = Fault::Kind::delay;
-    fault.direction = direction;
-    fault.time = time;
-    fault.jitter = jitter;
-    apply(fault);
+    apply({.kind = Fault::Kind::delay, .direction = direction, .time = time, .jitter = jitter});
 }
 
 void Proxy::delay_both(std::chrono::milliseconds time, std::chrono::milliseconds jitter) {
-    Fault fault;
-    fault.kind = Fault::Kind::delay;
-    fault.time = time;
-    fault.jitter = jitter;
-    apply(fault);
+    apply({.kind = Fault::Kind::delay, .time = time, .jitter = jitter});
 }
 
 void Proxy::cut_after(Direction direction, std::uint64_t bytes, Count count, unsigned times) {
-    Fault fault;
-    fault.kind = Fault::Kind::cut;
-    fault.direction = direction;
-    fault.after = bytes;
-    fault.count = count;
-    fault.times = times;
-    apply(fault);
+    apply({.kind = Fault::Kind::cut,
+           .direction = direction,
+           .after = bytes,
+           .count = count,
+           .times = times});
 }
 
 void Proxy::reset_after(Direction direction, std::uint64_t bytes, Count count, unsigned times) {
-    Fault fault;
-    fault.kind = Fault::Kind::cut;
-    fault.direction = direction;
-    fault.after = bytes;
-    fault.count = count;
-    fault.times = times;
-    fault.ending = Ending::reset;
-    apply(fault);
+    apply({.kind = Fault::Kind::cut,
+           .direction = direction,
+           .after = bytes,
+           .count = count,
+           .ending = Ending::reset,
+           .times = times});
 }
 
 void Proxy::swallow(Direction direction) {
-    Fault fault;
-    fault.kind = Fault::Kind::swallow;
-    fault.direction = direction;
-    apply(fault);
+    apply({.kind = Fault::Kind::swallow, .direction = direction});
 }
 
 void Proxy::swallow_then_cut(Direction direction, std::uint64_t dropped, std::uint64_t after,
                              Ending ending) {
-    Fault fault;
-    fault.kind = Fault::Kind::swallow;
-    fault.direction = direction;
-    fault.after = after;
-    fault.cut_after = dropped;
-    fault.ending = ending;
-    apply(fault);
+    apply({.kind = Fault::Kind::swallow,
+           .direction = direction,
+           .after = after,
+           .cut_after = dropped,
+           .ending = ending});
 }
 
 void Proxy::stall(Direction direction) {
-    Fault fault;
-    fault.kind = Fault::Kind::stall;
-    fault.direction = direction;
-    apply(fault);
+    apply({.kind = Fault::Kind::stall, .direction = direction});
 }
 
 void Proxy::black_hole() {
-    Fault fault;
-    fault.kind = Fault::Kind::black_hole;
-    apply(fault);
+    apply({.kind = Fault::Kind::black_hole});
 }
 
 void Proxy::refuse() {
-    Fault fault;
-    fault.kind = Fault::Kind::refuse;
-    apply(fault);
+    apply({.kind = Fault::Kind::refuse});
 }
 
 std::size_t Proxy::cut_all(Ending ending) {

@@ -3,6 +3,7 @@
 #include "holdfast/lab/redis_server.hpp"
 
 #include <fmt/format.h>
+#include <signal.h>
 
 #include <optional>
 #include <random>
@@ -11,8 +12,7 @@
 
 #include "holdfast/lab/error.hpp"
 #include "holdfast/lab/free_port.hpp"
-#include "holdfast/lab/temp_dir.hpp"
-#include "holdfast/lab/tls_files.hpp"
+#include "single_server.hpp"
 #include "text_file.hpp"
 
 namespace holdfast::lab {
@@ -27,47 +27,22 @@ std::string random_word() {
 
 }  // namespace
 
-class RedisServer::Impl {
+class RedisServer::Impl final : public SingleServer::Impl {
 public:
-    explicit Impl(RedisOptions options) : options_(std::move(options)) {
+    explicit Impl(RedisOptions options)
+        : SingleServer::Impl({"Redis", "redis-server", "redis-server", SIGTERM, SIGKILL}, options),
+          options_(std::move(options)) {
         if (!options_.password.empty() || !options_.users.empty()) {
             lab_password_ = random_word();
         }
-        if (options_.tls) {
-            tls_ = make_tls_files(directory_.path());
-        }
-        // The port was free when it was reserved, but only listening on it makes it ours.
-        for (int attempt = 1;; ++attempt) {
-            try {
-                launch();
-                return;
-            } catch (const LabError&) {
-                const bool taken =
-                    detail::read_text(log()).find("Address already in use") != std::string::npos;
-                if (!taken || attempt == 5 || options_.port != 0) {
-                    throw;
-                }
-                process_.reset();
-                std::filesystem::remove(log());
-                port_ = free_port();
-                if (lab_port_) {
-                    lab_port_ = free_port();
-                }
-            }
-        }
+        make_data();
+        start();
     }
 
-    const RedisOptions& options() const { return options_; }
-    std::uint16_t port() const { return options_.port != 0 ? options_.port : port_.number(); }
-    const std::optional<TlsFiles>& tls() const { return tls_; }
-    std::filesystem::path data() const { return directory_ / "data"; }
-
-    Process& process() {
-        if (!process_) {
-            throw LabError("the Redis server could not be started again");
-        }
-        return *process_;
+    std::uint16_t port() const noexcept override {
+        return options_.port != 0 ? options_.port : SingleServer::Impl::port();
     }
+    const char* scheme() const { return tls_ ? "rediss" : "redis"; }
 
     RedisConnection connect(std::chrono::nanoseconds cap) const {
         RedisConnection connection("127.0.0.1", lab_port_ ? lab_port_->number() : port(), cap);
@@ -80,79 +55,41 @@ public:
         return connection;
     }
 
-    void wait_ready(std::chrono::nanoseconds cap) {
-        std::string last = "no answer yet";
-        const auto answers = [&] {
-            if (!process().alive()) {
-                last = "it has ended";
-                return true;
-            }
-            try {
-                auto connection = connect(std::chrono::seconds(1));
-                last = to_string(connection.command({"PING"}, std::chrono::seconds(1)));
-                if (last != "PONG") {
-                    return false;
-                }
-                // Another program's server might have taken the port and answer in place of ours.
-                const auto info = connection.command({"INFO", "server"}, std::chrono::seconds(1));
-                const auto pid = fmt::format("process_id:{}\r\n", process().pid());
-                if (info.text.find(pid) == std::string::npos) {
-                    last = "another server answers on its port";
-                    return false;
-                }
-                return true;
-            } catch (const LabError& error) {
-                last = error.what();
-                return false;
-            }
-        };
-        if (!reached(answers, cap) || last != "PONG") {
-            throw LabError(
-                fmt::format("redis-server does not answer ({})\n  command: {}\n  log:\n{}", last,
-                            process().command_line(), process().log_tail()));
-        }
-    }
-
-    void restart(Data data) {
-        if (process_ && process_->alive()) {
-            if (data == Data::keep) {
-                save_and_end();
-            } else {
-                process_->kill();
-            }
-        }
-        process_.reset();
-        if (data == Data::fresh) {
-            std::filesystem::remove_all(this->data());
-        }
-        launch();
-    }
-
 private:
-    std::filesystem::path log() const { return directory_ / "redis.log"; }
+    void make_data() override { std::filesystem::create_directories(data()); }
 
-    void launch() {
-        std::filesystem::create_directories(data());
-        const auto file = directory_ / "redis.conf";
+    std::vector<std::string> command() override {
+        const auto file = directory() / "redis.conf";
         detail::write_text(file, configuration());
-        ProcessOptions process;
-        process.argv = {"redis-server", file.string()};
-        process.package = "redis-server";
-        process.log = log();
-        process.directory = directory_.path();
-        process.cpus = options_.cpus;
-        process.environment = options_.environment;
-        process_.emplace(std::move(process));
-        wait_ready(options_.cap);
+        return {"redis-server", file.string()};
     }
 
-    void save_and_end() {
-        process_->resume();
-        auto connection = connect(default_cap);
-        connection.send({"SHUTDOWN", "SAVE"});
-        if (!process_->wait(default_cap)) {
-            throw LabError("redis-server did not save and end\n" + process_->log_tail());
+    void ask() override {
+        auto connection = connect(std::chrono::seconds(1));
+        const auto pong = to_string(connection.command({"PING"}, std::chrono::seconds(1)));
+        if (pong != "PONG") {
+            throw LabError(pong);
         }
+        // Another program's server might have taken the port and answer in place of ours.
+        const auto info = connection.command({"INFO", "server"}, std::chrono::seconds(1));
+        const auto pid = fmt::format("process_id:{}\r\n", process().pid());
+        if (info.text.find(pid) == std::string::npos) {
+            throw LabError("another server answers on its port");
+        }
+    }
+
+    bool move() override {
+        if (lab_port_) {
+            lab_port_ = free_port();
+        }
+        return options_.port == 0 && SingleServer::Impl::move();
+    }
+
+    void ask_to_end(Data what) override {
+        if (what == Data::fresh) {
+            return SingleServer::Impl::ask_to_end(what);
+        }
+        connect(default_cap).send({"SHUTDOWN", "SAVE"});
     }
 
     std::string configuration() const {
@@ -193,25 +130,21 @@ private:
     }
 
     const RedisOptions options_;
-    TempDir directory_;
-    Port port_ = free_port();
     std::optional<Port> lab_port_ = options_.tls ? std::optional<Port>(free_port()) : std::nullopt;
     std::string lab_password_;
-    std::optional<TlsFiles> tls_;
-    std::optional<Process> process_;
 };
 
 RedisServer RedisServer::start(RedisOptions options) {
     return RedisServer(std::make_unique<Impl>(std::move(options)));
 }
 
-RedisServer::RedisServer(std::unique_ptr<Impl> impl) noexcept : impl_(std::move(impl)) {}
-RedisServer::RedisServer(RedisServer&&) noexcept = default;
-RedisServer& RedisServer::operator=(RedisServer&&) noexcept = default;
-RedisServer::~RedisServer() = default;
+RedisServer::RedisServer(std::unique_ptr<Impl> impl) noexcept : SingleServer(std::move(impl)) {}
+RedisServer::Impl& RedisServer::impl() const noexcept {
+    return static_cast<Impl&>(*impl_);
+}
 
 std::string RedisServer::url() const {
-    return fmt::format("{}://127.0.0.1:{}", impl_->tls() ? "rediss" : "redis", port());
+    return fmt::format("{}://127.0.0.1:{}", impl().scheme(), port());
 }
 
 std::string RedisServer::url_with_password() const {
@@ -219,56 +152,17 @@ std::string RedisServer::url_with_password() const {
 }
 
 std::string RedisServer::url_with_password(std::uint16_t port) const {
-    return fmt::format("{}://{}127.0.0.1:{}", impl_->tls() ? "rediss" : "redis",
+    return fmt::format("{}://{}127.0.0.1:{}", impl().scheme(),
                        password().empty() ? std::string() : ":" + password() + "@", port);
 }
 
-std::uint16_t RedisServer::port() const noexcept {
-    return impl_->port();
-}
-const std::string& RedisServer::password() const noexcept {
-    return impl_->options().password;
-}
-
-std::filesystem::path RedisServer::ca_file() const {
-    if (!impl_->tls()) {
-        throw LabError("this Redis server was started without TLS");
-    }
-    return impl_->tls()->ca;
-}
-
-std::filesystem::path RedisServer::data_directory() const {
-    return impl_->data();
-}
-Process& RedisServer::process() {
-    return impl_->process();
-}
-bool RedisServer::alive() {
-    return impl_->process().alive();
-}
-void RedisServer::pause() {
-    impl_->process().pause();
-}
-void RedisServer::resume() {
-    impl_->process().resume();
-}
-void RedisServer::kill() {
-    impl_->process().kill();
-}
-void RedisServer::restart(Data data) {
-    impl_->restart(data);
-}
-void RedisServer::wait_ready(std::chrono::nanoseconds cap) {
-    impl_->wait_ready(cap);
-}
-
 RedisConnection RedisServer::connect(std::chrono::nanoseconds cap) const {
-    return impl_->connect(cap);
+    return impl().connect(cap);
 }
 
 Reply RedisServer::cli(const std::vector<std::string>& arguments,
                        std::chrono::nanoseconds cap) const {
-    return impl_->connect(cap).command(arguments, cap);
+    return impl().connect(cap).command(arguments, cap);
 }
 
 bool RedisServer::replica_acknowledges() const {
@@ -298,8 +192,8 @@ std::map<std::string, std::string> RedisServer::info(const std::string& section)
 }
 
 RedisMonitor RedisServer::monitor() const {
-    auto* impl = impl_.get();
-    return RedisMonitor([impl] { return impl->connect(default_cap); });
+    auto* server = &impl();
+    return RedisMonitor([server] { return server->connect(default_cap); });
 }
 
 }  // namespace holdfast::lab

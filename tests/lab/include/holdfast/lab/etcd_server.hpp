@@ -1,17 +1,13 @@
-// Real etcd servers, one or a cluster, on free ports: everything a test asks of them, and every way
-// in which they can fail as processes.
+// Real etcd servers, one or a cluster, on free ports.
 #pragma once
 
 #include <chrono>
-#include <cstdint>
 #include <filesystem>
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
-#include "holdfast/lab/process.hpp"
-#include "holdfast/lab/redis_server.hpp"
+#include "holdfast/lab/server_group.hpp"
 #include "holdfast/lab/wait_until.hpp"
 
 namespace holdfast::lab {
@@ -33,13 +29,14 @@ struct EtcdOptions {
         {};  ///< before the command, "ip netns exec x"
 };
 
-/// Running etcd servers. They end with this object, and also when this process dies in any way.
-/// Members are counted from 0.
+/// Running etcd servers, the members of one cluster. A member bears no other that has forgotten
+/// what it confirmed.
 ///
-/// Thread safety: addresses, post(), ctl(), erase(), leader(), version() from any thread; the
-/// members that change processes from one thread at a time.
-class EtcdServers {
+/// Thread safety: post(), ctl(), erase(), version() from any thread; otherwise as ServerGroup.
+class EtcdServers : public ServerGroup {
 public:
+    class Impl;
+
     /// Starts them and returns when all answer, which takes one that leads.
     ///
     /// Errors: LabError when etcd (or openssl, with TLS) is not installed, naming the Debian
@@ -47,50 +44,14 @@ public:
     /// log. Blocking: about a second.
     [[nodiscard]] static EtcdServers start(EtcdOptions options = {});
 
-    EtcdServers(EtcdServers&&) noexcept;
-    EtcdServers& operator=(EtcdServers&&) noexcept;
-    ~EtcdServers();
-
-    [[nodiscard]] std::size_t size() const noexcept;
-    /// `etcd://127.0.0.1:PORT,127.0.0.1:PORT`; `etcds://` with TLS.
-    [[nodiscard]] std::string url() const;
-    /// The one member alone.
-    [[nodiscard]] std::string url(std::size_t member) const;
     /// "http://127.0.0.1:PORT,http://127.0.0.1:PORT", as other clients want it; https with TLS.
     [[nodiscard]] std::string endpoints() const;
-    [[nodiscard]] std::string host(std::size_t member = 0) const;
-    /// The port for clients; it stays over restarts.
-    [[nodiscard]] std::uint16_t port(std::size_t member = 0) const;
     /// The certificate that a client must trust. Errors: LabError without TLS.
     [[nodiscard]] std::filesystem::path ca_file() const;
     /// The members' own certificate and its key, which a client may show as well. Errors: LabError
     /// without TLS.
     [[nodiscard]] std::filesystem::path cert_file() const;
     [[nodiscard]] std::filesystem::path key_file() const;
-    [[nodiscard]] std::filesystem::path data_directory(std::size_t member = 0) const;
-    [[nodiscard]] Process& process(std::size_t member = 0);
-
-    [[nodiscard]] bool alive(std::size_t member = 0);
-    void pause(std::size_t member = 0);   ///< SIGSTOP; returns when the kernel shows it
-    void resume(std::size_t member = 0);  ///< SIGCONT; returns when the kernel shows it
-    void kill(std::size_t member = 0);    ///< SIGKILL; returns when it is gone
-
-    /// Ends the member, if it runs, and starts it again; does not wait until it serves. `fresh`
-    /// takes the data of all members away and starts all of them: the others do not bear one that
-    /// has forgotten what it confirmed. Errors: as start().
-    void restart(std::size_t member = 0, Data data = Data::keep);
-    /// All of them, and waits until they serve. `fresh` makes another cluster at the same
-    /// addresses.
-    void restart_all(Data data = Data::keep);
-
-    /// The one that leads now, if any says so; of several, the one that was elected last.
-    [[nodiscard]] std::optional<std::size_t> leader() const;
-    /// Kills the leader and returns which it was. Errors: LabError when there is none.
-    std::size_t kill_leader();
-
-    /// Returns when every member that is alive answers a read that a majority has to confirm.
-    /// Errors: LabError when `cap` has passed, with the end of a log.
-    void wait_ready(std::chrono::nanoseconds cap = std::chrono::seconds(60));
 
     /// "3.4.23". Errors: LabError when no member answers.
     [[nodiscard]] std::string version() const;
@@ -118,9 +79,8 @@ public:
     [[nodiscard]] static std::string text_after(const std::string& answer, const std::string& key);
 
 private:
-    class Impl;
-    explicit EtcdServers(std::unique_ptr<Impl> impl) noexcept;
-    std::unique_ptr<Impl> impl_;
+    explicit EtcdServers(std::unique_ptr<Impl>) noexcept;
+    Impl& impl() const noexcept;
 };
 
 }  // namespace holdfast::lab

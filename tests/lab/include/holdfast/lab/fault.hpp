@@ -38,14 +38,14 @@ struct Fault {
     };
 
     Kind kind = Kind::heal;
-    std::optional<Direction> direction;      ///< empty: both ways (delay and stall only)
-    std::chrono::milliseconds time{0};       ///< of delay
-    std::chrono::milliseconds jitter{0};     ///< of delay
-    std::uint64_t after = 0;                 ///< bytes forwarded before cut or swallow acts
-    std::optional<std::uint64_t> cut_after;  ///< of swallow: end the connection after so many
-    Count count = Count::overall;            ///< of cut
-    Ending ending = Ending::close;           ///< of cut, of swallow with cut_after, and of cut_all
-    unsigned times = 1;                      ///< connections to cut before it is spent; 0: no end
+    std::optional<Direction> direction = {};      ///< empty: both ways (delay and stall only)
+    std::chrono::milliseconds time{0};            ///< of delay
+    std::chrono::milliseconds jitter{0};          ///< of delay
+    std::uint64_t after = 0;                      ///< bytes forwarded before cut or swallow acts
+    std::optional<std::uint64_t> cut_after = {};  ///< of swallow: end the connection after so many
+    Count count = Count::overall;                 ///< of cut
+    Ending ending = Ending::close;  ///< of cut, of swallow with cut_after, and of cut_all
+    unsigned times = 1;             ///< connections to cut before it is spent; 0: no end
 
     friend bool operator==(const Fault&, const Fault&) = default;
 };

@@ -1,20 +1,18 @@
-// A real redis-server on a free loopback port, in a directory of its own. Everything a test asks of
-// a server is here: its address, its data, and every way in which it can fail as a process.
+// A real redis-server on a free loopback port, in a directory of its own.
 #pragma once
 
 #include <chrono>
 #include <cstdint>
-#include <filesystem>
 #include <map>
 #include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "holdfast/lab/process.hpp"
 #include "holdfast/lab/redis_connection.hpp"
 #include "holdfast/lab/redis_monitor.hpp"
 #include "holdfast/lab/reply.hpp"
+#include "holdfast/lab/single_server.hpp"
 #include "holdfast/lab/wait_until.hpp"
 
 namespace holdfast::lab {
@@ -33,28 +31,19 @@ struct RedisOptions {
     std::chrono::nanoseconds cap = default_cap;                    ///< for the start
 };
 
-/// What a restarted server finds.
-enum class Data {
-    keep,   ///< what it had: a running server saves first, a killed one is taken as it is
-    fresh,  ///< nothing
-};
-
-/// A running Redis server. It ends with this object, and also when this process dies in any way.
+/// A running Redis server.
 ///
-/// Thread safety: cli(), info(), connect(), monitor() and the addresses from any thread; the
-/// members that change the process (pause ... restart) from one thread at a time.
-class RedisServer {
+/// Thread safety: cli(), info(), connect(), monitor() from any thread; otherwise as SingleServer.
+class RedisServer : public SingleServer {
 public:
+    class Impl;
+
     /// Starts a server and returns when it answers.
     ///
     /// Errors: LabError when redis-server (or openssl, with TLS) is not installed, naming the
     /// Debian package; and when it does not answer within `options.cap`, with the command and the
     /// end of the log. Blocking: some 20 ms.
     [[nodiscard]] static RedisServer start(RedisOptions options = {});
-
-    RedisServer(RedisServer&&) noexcept;
-    RedisServer& operator=(RedisServer&&) noexcept;
-    ~RedisServer();
 
     /// `redis://127.0.0.1:PORT`, or `rediss://...` with TLS; without the password.
     [[nodiscard]] std::string url() const;
@@ -64,34 +53,6 @@ public:
 
     /// The same through another port, that of a proxy for example.
     [[nodiscard]] std::string url_with_password(std::uint16_t port) const;
-
-    [[nodiscard]] std::string host() const { return "127.0.0.1"; }
-
-    /// The port for clients; it stays over restarts.
-    [[nodiscard]] std::uint16_t port() const noexcept;
-
-    [[nodiscard]] const std::string& password() const noexcept;
-
-    /// The certificate that a client must trust. Errors: LabError without TLS.
-    [[nodiscard]] std::filesystem::path ca_file() const;
-
-    /// Where the server keeps its files (dump.rdb, appendonlydir).
-    [[nodiscard]] std::filesystem::path data_directory() const;
-
-    /// The process itself, for what is not offered here.
-    [[nodiscard]] Process& process();
-
-    [[nodiscard]] bool alive();
-    void pause();   ///< SIGSTOP; returns when the kernel shows every thread as stopped
-    void resume();  ///< SIGCONT; returns when the kernel shows no thread as stopped
-    void kill();    ///< SIGKILL; returns when it is gone. Data not yet written are lost
-
-    /// Ends the server, if it runs, and starts it again on the same port. Errors: as start().
-    void restart(Data data = Data::keep);
-
-    /// Returns when the server answers PING. Errors: LabError when it has ended or `cap` has
-    /// passed, with the command and the end of the log.
-    void wait_ready(std::chrono::nanoseconds cap = default_cap);
 
     /// A new plain connection with all rights, on which no TLS is spoken even where clients must.
     [[nodiscard]] RedisConnection connect(std::chrono::nanoseconds cap = default_cap) const;
@@ -112,9 +73,8 @@ public:
     [[nodiscard]] RedisMonitor monitor() const;
 
 private:
-    class Impl;
-    explicit RedisServer(std::unique_ptr<Impl> impl) noexcept;
-    std::unique_ptr<Impl> impl_;
+    explicit RedisServer(std::unique_ptr<Impl>) noexcept;
+    Impl& impl() const noexcept;
 };
 
 }  // namespace holdfast::lab
