@@ -12,7 +12,7 @@
 #include "holdfast/lab/error.hpp"
 #include "holdfast/lab/free_port.hpp"
 #include "holdfast/lab/temp_dir.hpp"
-#include "holdfast/lab/tls_files.hpp"
+#include "redis_tls.hpp"
 #include "text_file.hpp"
 
 namespace holdfast::lab {
@@ -34,7 +34,7 @@ public:
             lab_password_ = random_word();
         }
         if (options_.tls) {
-            tls_ = make_tls_files(directory_.path());
+            tls_ = options_.certificate ? *options_.certificate : make_tls_files(directory_.path());
         }
         // The port was free when it was reserved, but only listening on it makes it ours.
         for (int attempt = 1;; ++attempt) {
@@ -166,11 +166,7 @@ private:
             "shutdown-timeout 0\n";
         text += fmt::format("dir \"{}\"\n", data().string());
         if (tls_) {
-            text += fmt::format(
-                "port {}\ntls-port {}\ntls-auth-clients no\n"
-                "tls-ca-cert-file \"{}\"\ntls-cert-file \"{}\"\ntls-key-file \"{}\"\n",
-                lab_port_->number(), port(), tls_->ca.string(), tls_->cert.string(),
-                tls_->key.string());
+            text += detail::ports_of(port(), lab_port_->number(), *tls_);
         } else {
             text += fmt::format("port {}\n", port());
         }
@@ -230,11 +226,11 @@ const std::string& RedisServer::password() const noexcept {
     return impl_->options().password;
 }
 
-std::filesystem::path RedisServer::ca_file() const {
+const TlsFiles& RedisServer::tls_files() const {
     if (!impl_->tls()) {
         throw LabError("this Redis server was started without TLS");
     }
-    return impl_->tls()->ca;
+    return *impl_->tls();
 }
 
 std::filesystem::path RedisServer::data_directory() const {

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -15,6 +16,7 @@
 #include "holdfast/lab/redis_connection.hpp"
 #include "holdfast/lab/redis_monitor.hpp"
 #include "holdfast/lab/reply.hpp"
+#include "holdfast/lab/tls_files.hpp"
 #include "holdfast/lab/wait_until.hpp"
 
 namespace holdfast::lab {
@@ -24,6 +26,7 @@ struct RedisOptions {
     std::string password;                 ///< of the default user; empty: none is asked for
     std::vector<std::string> users;       ///< ACL rules, e.g. "app on >secret ~lock:* +@all"
     bool tls = false;                     ///< clients must use TLS on port(); see ca_file()
+    std::optional<TlsFiles> certificate;  ///< with tls; none: new ones of an own authority
     bool append_only = false;             ///< keep an append-only file
     std::string append_fsync = "always";  ///< "always", "everysec" or "no"; with append_only only
     std::uint16_t port = 0;               ///< for clients; 0: a free one
@@ -73,7 +76,9 @@ public:
     [[nodiscard]] const std::string& password() const noexcept;
 
     /// The certificate that a client must trust. Errors: LabError without TLS.
-    [[nodiscard]] std::filesystem::path ca_file() const;
+    [[nodiscard]] std::filesystem::path ca_file() const { return tls_files().ca; }
+    /// As it began. Errors: LabError without TLS.
+    [[nodiscard]] const TlsFiles& tls_files() const;
 
     /// Where the server keeps its files (dump.rdb, appendonlydir).
     [[nodiscard]] std::filesystem::path data_directory() const;
