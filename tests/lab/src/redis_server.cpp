@@ -34,7 +34,8 @@ public:
             lab_password_ = random_word();
         }
         if (options_.tls) {
-            tls_ = options_.certificate ? *options_.certificate : make_tls_files(directory_.path());
+            tls_ = options_.certificate.ca.empty() ? make_tls_files(directory_.path())
+                                                   : options_.certificate;
         }
         // The port was free when it was reserved, but only listening on it makes it ours.
         for (int attempt = 1;; ++attempt) {

@@ -154,7 +154,7 @@ private:
         std::string text = fmt::format("port {}\n", ports_.back());
         if (options_.server.tls) {
             text =
-                detail::ports_of(ports_.back(), clear_ports_.back(), *options_.server.certificate) +
+                detail::ports_of(ports_.back(), clear_ports_.back(), options_.server.certificate) +
                 "tls-replication yes\n";
         }
         text += fmt::format(

@@ -24,7 +24,7 @@ inline RedisOptions with_one_authority(RedisOptions o, const std::filesystem::pa
     if (!o.tls) {
         return o;
     }
-    if (!o.certificate) {
+    if (o.certificate.ca.empty()) {
         o.certificate = make_tls_files(directory);
     }
     o.config.emplace_back("tls-replication yes");

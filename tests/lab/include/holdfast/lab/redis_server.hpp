@@ -7,7 +7,6 @@
 #include <filesystem>
 #include <map>
 #include <memory>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -26,7 +25,7 @@ struct RedisOptions {
     std::string password;                 ///< of the default user; empty: none is asked for
     std::vector<std::string> users;       ///< ACL rules, e.g. "app on >secret ~lock:* +@all"
     bool tls = false;                     ///< clients must use TLS on port(); see ca_file()
-    std::optional<TlsFiles> certificate;  ///< with tls; none: new ones of an own authority
+    TlsFiles certificate;                 ///< with tls; empty: new ones of an own authority
     bool append_only = false;             ///< keep an append-only file
     std::string append_fsync = "always";  ///< "always", "everysec" or "no"; with append_only only
     std::uint16_t port = 0;               ///< for clients; 0: a free one
