@@ -33,7 +33,8 @@ EtcdBackend::EtcdBackend(const spi::Settings& s, spi::Context c)
     const bool local = std::all_of(o.hosts.begin(), o.hosts.end(), [](const spi::Endpoint& h) {
         return spi::on_this_machine(h.host);
     });
-    for (std::string& text : tls::exposures(o.tls, !o.password.empty(), local, o.display, "etcds"))
+    for (std::string& text :
+         tls::exposures(o.tls, !o.password.empty(), local, o.display, "etcds://"))
         c.events.warn(std::move(text));
 }
 

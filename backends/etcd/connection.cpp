@@ -132,6 +132,10 @@ awaitable<spi::Failure> Connection::connect() {
     if (tls_ == nullptr) co_return spi::Failure();
     auto shaking = tls::secure(secure_, socket_, *tls_, host_.host, "h2");
     const spi::Failure failed = co_await std::move(shaking);
+    if (failed && failed.detail.empty())
+        co_return spi::Failure(
+            make(Error::unreachable),
+            host_.host + ": " + failed.why.message() + tls::after_asking(secure_->native_handle()));
     if (failed) co_return spi::Failure(make(Error::tls), host_.host + ": " + failed.detail);
     if (!tls::speaks(*secure_, "h2"))
         co_return spi::Failure(make(Error::no_grpc),
@@ -160,10 +164,12 @@ awaitable<void> Connection::read() {
 }
 
 std::string Connection::why_cut(const error_code& ec) {
+    if (heard_ > 0) return ec.message();
+    if (!secure_) return ec.message() + ", as of a port with TLS (etcds://)";
     // Since TLS 1.3 a member that refuses the client says so only after the handshake.
-    std::string words;
-    if (secure_ && heard_ == 0) words = tls::explain(*secure_, ec, *tls_, host_.host);
-    return words.empty() ? ec.message() : words;
+    std::string words = tls::explain(*secure_, ec, *tls_, host_.host);
+    if (words.empty()) words = ec.message() + tls::after_asking(secure_->native_handle());
+    return words;
 }
 
 void Connection::flush() {

@@ -40,13 +40,26 @@ private:
 
 }  // namespace
 
-RedisBackend::RedisBackend(const spi::Settings& s, spi::Context c, std::shared_ptr<Member> member)
+std::shared_ptr<tls::Context> tls_context(const spi::Settings& s, spi::BackendEvents& events) {
+    return tls::make_context(data_target(s).tls, [events = &events](std::string text) {
+        events->warn(std::move(text));
+    });
+}
+
+std::unique_ptr<RedisBackend> make_server(const spi::Settings& s, spi::Context c,
+                                          std::shared_ptr<tls::Context> tls,
+                                          std::shared_ptr<Member> member) {
+    if (!Options(s).queue)
+        return std::make_unique<RedisBackend>(s, c, std::move(tls), std::move(member));
+    return std::make_unique<QueueBackend>(s, c, std::move(tls), std::move(member));
+}
+
+RedisBackend::RedisBackend(const spi::Settings& s, spi::Context c,
+                           std::shared_ptr<tls::Context> tls, std::shared_ptr<Member> member)
     : capabilities_(promises(s)),
       context_(c),
       shared_(std::make_shared<Shared>(s)),
-      tls_(tls::make_context(
-          shared_->target.tls,
-          [events = &c.events](std::string text) { events->warn(std::move(text)); })),
+      tls_(std::move(tls)),
       connection_(std::make_shared<Connection>(c.engine, shared_, tls_.get(),
                                                s.duration("request_timeout"))),
       member_(std::move(member)) {
@@ -63,15 +76,17 @@ RedisBackend::RedisBackend(const spi::Settings& s, spi::Context c, std::shared_p
             moved(from, to);
         };
         listener.warn = [this](std::string text) { context_.events.warn(std::move(text)); };
-        sentinels_ = std::make_shared<Sentinels>(c.engine, s, shared_,
-                                                 s.flag("sentinel_tls") ? tls_.get() : nullptr,
-                                                 std::move(listener));
+        sentinels_ =
+            std::make_shared<Sentinels>(c.engine, s, shared_, tls_.get(), std::move(listener));
         shared_->where = sentinels_;
+        for (const auto& one : sentinels_->all())
+            for (std::string& text : exposures(one->target()))
+                context_.events.warn(std::move(text));
     }
     // Of a cluster once, and not by each of its servers.
     if (member_) return;
-    for (const std::string& text : exposures(shared_->target, "rediss"))
-        context_.events.warn(text);
+    for (std::string& text : exposures(shared_->target))
+        context_.events.warn(std::move(text));
 }
 
 error_code RedisBackend::check_name(std::string_view name) const noexcept {

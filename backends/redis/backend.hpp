@@ -35,11 +35,15 @@ public:
     virtual spi::Endpoint whole(spi::Endpoint) const = 0;
 };
 
+/// For all connections of a client; null: no TLS. Errors: as those of tls::Context.
+std::shared_ptr<tls::Context> tls_context(const spi::Settings&, spi::BackendEvents&);
+
 /// mode=plain, and the default mode with wait=poll.
 class RedisBackend : public spi::Backend {
 public:
     /// `member`: the server is one of a cluster; else null.
-    RedisBackend(const spi::Settings&, spi::Context, std::shared_ptr<Member> member = nullptr);
+    RedisBackend(const spi::Settings&, spi::Context, std::shared_ptr<tls::Context>,
+                 std::shared_ptr<Member> member);
 
     const Capabilities& capabilities() const noexcept override { return capabilities_; }
     std::size_t max_batch(spi::Verb) const noexcept override { return 32; }
@@ -132,7 +136,7 @@ protected:
     spi::Context context_;
     std::shared_ptr<Shared> shared_;
     std::shared_ptr<InFlight> in_flight_ = std::make_shared<InFlight>();
-    std::shared_ptr<tls::Context> tls_;  ///< null: no TLS
+    const std::shared_ptr<tls::Context> tls_;  ///< null: no TLS
     std::shared_ptr<Connection> connection_;
     std::shared_ptr<Sentinels> sentinels_;  ///< null: the URL has the server
     std::shared_ptr<Member> member_;        ///< null: no cluster
@@ -146,7 +150,8 @@ private:
 /// wait=queue: a queue of waiters, and grants by message.
 class QueueBackend final : public RedisBackend {
 public:
-    QueueBackend(const spi::Settings&, spi::Context, std::shared_ptr<Member> member = nullptr);
+    QueueBackend(const spi::Settings&, spi::Context, std::shared_ptr<tls::Context>,
+                 std::shared_ptr<Member>);
 
     awaitable<void> attempt(std::span<spi::Attempt* const>) override;
     awaitable<void> withdraw(std::span<spi::Attempt* const>) override;
@@ -165,5 +170,10 @@ private:
     std::shared_ptr<Subscriber> subscriber_;
     Waiters waiters_;  ///< owners that may be handed a lock
 };
+
+/// The one that the settings ask for.
+std::unique_ptr<RedisBackend> make_server(const spi::Settings&, spi::Context,
+                                          std::shared_ptr<tls::Context>,
+                                          std::shared_ptr<Member> member = nullptr);
 
 }  // namespace holdfast::redis

@@ -15,8 +15,9 @@ constexpr milliseconds subscribe_time{250};
 
 }  // namespace
 
-QueueBackend::QueueBackend(const spi::Settings& s, spi::Context c, std::shared_ptr<Member> member)
-    : RedisBackend(s, c, std::move(member)) {
+QueueBackend::QueueBackend(const spi::Settings& s, spi::Context c,
+                           std::shared_ptr<tls::Context> tls, std::shared_ptr<Member> member)
+    : RedisBackend(s, c, std::move(tls), std::move(member)) {
     Subscriber::Listener listener;
     listener.message = [this](std::string_view payload) { on_message(payload); };
     listener.again = [this] { on_gap(); };

@@ -90,6 +90,10 @@ resp::Target sentinel_target(const spi::Settings& s, const spi::Endpoint& e) {
     t.port = e.port;
     t.user = s.text("sentinel_user");
     t.password = sentinel_password(s);
+    const bool secure = s.scheme == resp::secure_scheme(s.scheme);
+    t.tls.on = secure && s.flag("sentinel_tls");
+    t.secure = secure ? "sentinel_tls=yes" : "rediss+sentinel://";
+    t.clear = "sentinel_tls=no";
     t.display = "Sentinel " + spi::text_of(e);
     t.client_name = s.text("client_name");
     return t;
@@ -212,12 +216,7 @@ void check(const spi::Settings& s, Diagnostics& d) {
         (s.text("mode") == "plain" || s.text("wait") == "poll"))
         d.add(s.display(), "handover has no effect without a queue.",
               "Leave it out, or leave out mode=plain and wait=poll.");
-    if (sentinels)
-        tls::check(s, "redis+sentinel", "rediss+sentinel", d);
-    else if (cluster)
-        tls::check(s, "redis+cluster", "rediss+cluster", d);
-    else
-        tls::check(s, "redis", "rediss", d);
+    tls::check(s, s.scheme, resp::secure_scheme(s.scheme), d);
     resp::check_client_name(s, d);
     spi::check_credentials(s, false, d);
 }

@@ -7,8 +7,7 @@ namespace holdfast::redis {
 namespace {
 
 std::unique_ptr<spi::Backend> make(const spi::Settings& s, spi::Context c) {
-    if (!Options(s).queue) return std::make_unique<RedisBackend>(s, c);
-    return std::make_unique<QueueBackend>(s, c);
+    return make_server(s, c, tls_context(s, c.events));
 }
 
 spi::Descriptor describe() {

@@ -27,7 +27,7 @@ awaitable<void> RedisBackend::count(const Operations& granted, unsigned move) {
     spi::Failure doubt;
     for (Operation* o : granted) {
         if (!o->granted() || count_from(*o, since, now)) continue;
-        if (!doubt) doubt = sentinels_->judged({make(Error::unconfirmed), sentinels_->doubt()});
+        if (!doubt) doubt = sentinels_->judged(sentinels_->doubt());
         o->unconfirmed(doubt);
     }
 }

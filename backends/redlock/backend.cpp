@@ -33,7 +33,7 @@ RedlockBackend::RedlockBackend(const spi::Settings& s, spi::Context c)
     set_->majority_back = [events = &context_.events] { events->at_risk({}); };
     tls_ = tls::make_context(set_->nodes.front()->server->target.tls, deployment_->warn);
     for (const auto& node : set_->nodes) {
-        for (const std::string& text : resp::exposures(node->server->target, "redlocks"))
+        for (const std::string& text : resp::exposures(node->server->target))
             c.events.warn(text);
         deployment_->connections.push_back(
             std::make_shared<NodeConnection>(c.engine, set_, *node, tls_.get()));

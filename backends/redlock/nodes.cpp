@@ -61,6 +61,12 @@ std::string seconds(boot_clock::duration d) {
     return std::to_string(std::chrono::ceil<std::chrono::seconds>(d).count()) + " s";
 }
 
+resp::Target target_of(const spi::Settings& s, const spi::Endpoint& e) {
+    resp::Target target(node_settings(s, e), true);
+    target.secure = "redlocks://";
+    return target;
+}
+
 }  // namespace
 
 // --- one node
@@ -68,7 +74,7 @@ std::string seconds(boot_clock::duration d) {
 
 Node::Node(const spi::Settings& s, const spi::Endpoint& e, NodeSet& set, unsigned i)
     : index(i),
-      server(std::make_shared<resp::Server>(resp::Target(node_settings(s, e), true))),
+      server(std::make_shared<resp::Server>(target_of(s, e))),
       where(text_of(e)),
       set_(set) {
     server->greeting = this;

@@ -37,6 +37,7 @@ spi::Failure Handshake::begin(Server& server, std::string& out) {
 
 spi::Failure Handshake::take(const Reply& r, Server& server) {
     --left_;
+    answered_ = true;
     if (left_ < greeting_) return server.greeting->answered(greeted_++, r);
     const bool was_auth = std::exchange(auth_, false);
     const bool was_select = !was_auth && std::exchange(select_, false);

@@ -16,9 +16,11 @@ public:
     /// Number of replies still to come.
     unsigned left() const noexcept { return left_; }
     spi::Failure take(const Reply&, Server&);
+    /// The server has said something.
+    bool answered() const noexcept { return answered_; }
 
 private:
-    bool auth_ = false, select_ = false;
+    bool auth_ = false, select_ = false, answered_ = false;
     unsigned left_ = 0, greeting_ = 0, greeted_ = 0;
 };
 

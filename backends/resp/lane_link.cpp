@@ -41,8 +41,15 @@ void LaneLink::close(spi::Failure why) {
 void LaneLink::broke() {
     const bool early = state_ != State::ready;  // later the end of a connection says nothing
     std::string words = early || errno == EPROTO ? socket_.failure() : std::string();
-    if (words.empty()) return close(make(Error::closed));
-    close({make(Error::tls), server_.target.display + ": " + std::move(words)});
+    if (!words.empty()) return close({make(Error::tls), place_.text + ": " + std::move(words)});
+    if (!early) return close(make(Error::closed));
+    words = socket_.after_asking();
+    if (words.empty() && state_ == State::securing)
+        words = as_without_tls(server_.target);
+    else if (context_ == nullptr && !handshake_->answered())
+        words = as_with_tls(server_.target);
+    words = place_.text + ": " + make(Error::closed).message() + words;
+    close({make(Error::closed), std::move(words)});
 }
 
 void LaneLink::leave_replica(boot_clock::time_point now) {
@@ -53,8 +60,8 @@ bool LaneLink::connect(boot_clock::time_point now) {
     move_ = server_.moves();  // first: it may move in between
     auto where = server_.reached_for_lane();
     if (!where) return close(make(Error::unresolved)), false;
-    const tcp::endpoint& to = where->endpoint;
-    host_ = std::move(where->host);
+    place_ = std::move(*where);
+    const tcp::endpoint& to = place_.endpoint;
     socket_.assign(spi::net::open_socket(to.protocol()));
     if (!socket_.is_open()) return close({make(Error::refused), system_words(errno)}), false;
     heard_ = now;
@@ -71,7 +78,7 @@ bool LaneLink::connect(boot_clock::time_point now) {
 
 bool LaneLink::connected(boot_clock::time_point now) {
     if (context_ == nullptr) return greet(now);
-    socket_.secure(*context_, host_);
+    socket_.secure(*context_, place_.host);
     heard_ = now;
     state_ = State::securing;
     return shake_hands(now);
@@ -234,8 +241,7 @@ spi::Failure LaneLink::open(boot_clock::time_point& now, boot_clock::time_point 
     if (state_ == State::ready && !block()) close({make(Error::refused), system_words(errno)});
     if (state_ == State::ready) return {};
     spi::Failure failed = why_;
-    if (failed.why == make(Error::refused))
-        failed.detail = server_.target.display + ": " + failed.detail;
+    if (failed.why == make(Error::refused)) failed.detail = place_.text + ": " + failed.detail;
     return failed;
 }
 

@@ -91,8 +91,8 @@ private:
     const std::shared_ptr<tls::Context> context_;
     State state_ = State::closed;
     tls::Socket socket_;
-    std::string host_;   // for the certificate
-    short shaking_ = 0;  // the event that a handshake of TLS waits for
+    Server::Reached place_;  // where it leads to
+    short shaking_ = 0;      // the event that a handshake of TLS waits for
     std::string out_;
     std::size_t sent_ = 0;
     std::unique_ptr<Codec> codec_;

@@ -53,7 +53,7 @@ asio::awaitable<spi::Failure> Link::open(boot_clock::time_point deadline) {
 std::string Link::unanswered() const {
     if (finding_) return server_->where->unanswered();
     const std::string none = words("no answer from", place_.text);
-    return shaking_hands_ ? none + ", as of a port without TLS" : none;
+    return shaking_hands_ ? none + as_without_tls(server_->target) : none;
 }
 
 void Link::leave() noexcept {
@@ -80,10 +80,15 @@ asio::awaitable<spi::Failure> Link::connect(boot_clock::time_point deadline) {
 asio::awaitable<spi::Failure> Link::secure() {
     auto shaking = tls::secure(tls_, socket_, *context_, place_.host);
     shaking_hands_ = true;
-    spi::Failure failed = co_await std::move(shaking);
+    const spi::Failure failed = co_await std::move(shaking);
     shaking_hands_ = static_cast<bool>(failed);
-    if (failed) failed = {make(Error::tls), place_.text + ": " + failed.detail};
-    co_return failed;
+    if (!failed) co_return spi::Failure();
+    if (!failed.detail.empty())
+        co_return spi::Failure(make(Error::tls), place_.text + ": " + failed.detail);
+    // As when a server fails: of its certificate that says nothing.
+    std::string hint = tls::after_asking(tls_->native_handle());
+    if (hint.empty()) hint = as_without_tls(server_->target);
+    co_return spi::Failure(make(Error::closed), place_.text + ": " + failed.why.message() + hint);
 }
 
 asio::awaitable<spi::Failure> Link::introduce() {
@@ -112,7 +117,12 @@ asio::awaitable<spi::Failure> Link::introduce() {
     std::string words;
     if (tls_) words = tls::explain(*tls_, ec, *context_, place_.host);
     if (!words.empty()) co_return spi::Failure(make(Error::tls), place_.text + ": " + words);
-    co_return spi::Failure(make(Error::closed), place_.text + ": " + ec.message());
+    words = place_.text + ": " + ec.message();
+    if (tls_)
+        words += tls::after_asking(tls_->native_handle());
+    else if (!handshake.answered())
+        words += as_with_tls(server_->target);
+    co_return spi::Failure(make(Error::closed), words);
 }
 
 }  // namespace holdfast::resp

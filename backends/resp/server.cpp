@@ -26,9 +26,24 @@ Target::Target(const spi::Settings& s, bool time)
       user(s.user),
       password(s.password),
       tls(s, s.scheme.starts_with("rediss")),
+      secure(secure_scheme(s.scheme) + "://"),
       display(s.display()),
       client_name(s.text("client_name")),
       asks_time(time) {}
+
+std::string secure_scheme(std::string_view scheme) {
+    constexpr std::string_view plain = "redis", secure = "rediss";
+    if (scheme.starts_with(secure) || !scheme.starts_with(plain)) return std::string(scheme);
+    return std::string(secure).append(scheme.substr(plain.size()));
+}
+
+std::string as_with_tls(const Target& t) {
+    return ", as of a port with TLS (" + t.secure + ")";
+}
+
+std::string as_without_tls(const Target& t) {
+    return ", as of a port without TLS" + (t.clear.empty() ? t.clear : " (" + t.clear + ")");
+}
 
 const spi::OptionSpec& client_name_option() {
     static constexpr spi::OptionSpec row{
@@ -69,7 +84,8 @@ std::optional<Server::Reached> Server::reached() const {
         const std::lock_guard hold(mutex_);
         if (reached_) return reached_;
     }
-    if (const auto address = address_of(target)) return Reached{*address, target.host};
+    if (const auto address = address_of(target))
+        return Reached{*address, target.host, target.display};
     return std::nullopt;
 }
 
@@ -83,7 +99,7 @@ void Server::reached(const tcp::endpoint& e, Location& place) {
     {
         const std::lock_guard hold(mutex_);
         if (place.move != moves()) return;
-        const auto left = std::exchange(reached_, Reached{e, place.host});
+        const auto left = std::exchange(reached_, Reached{e, place.host, place.text});
         doubted_ = false;
         if (!left || left->endpoint == e) return;
         move();
@@ -120,9 +136,9 @@ void Server::confirm(boot_clock::time_point since) {
     confirmed_ = since;
 }
 
-std::vector<std::string> exposures(const Target& t, std::string_view secure) {
+std::vector<std::string> exposures(const Target& t) {
     return tls::exposures(t.tls, !t.password.empty(), spi::on_this_machine(t.host), t.display,
-                          secure);
+                          t.secure);
 }
 
 }  // namespace holdfast::resp

@@ -72,6 +72,8 @@ struct Target {
     std::string user;
     spi::Secret password;
     tls::Options tls;
+    /// For people: what to write for TLS, and, where that may be meant, what for none.
+    std::string secure, clear;
     std::string display;      ///< "redis://cache1:6379/2"
     std::string client_name;  ///< of its connections, for the server's operators
     bool asks_time = false;   ///< a connection begins with a question for the server's time
@@ -80,6 +82,14 @@ struct Target {
     /// The settings of one server, with the scheme redis or rediss.
     Target(const spi::Settings&, bool asks_time);
 };
+
+/// "rediss+cluster" for "redis+cluster" and for itself.
+std::string secure_scheme(std::string_view scheme);
+
+/// For people, behind what happened: a server that ends a connection without a word may be one with
+/// TLS, and one that ends or keeps silent in the handshake may have none.
+std::string as_with_tls(const Target&);
+std::string as_without_tls(const Target&);
 
 /// The option for Target::client_name, and what it may be: the server refuses other characters.
 const spi::OptionSpec& client_name_option();
@@ -103,6 +113,7 @@ struct Server {
     struct Reached {
         tcp::endpoint endpoint;
         std::string host;  ///< for the certificate
+        std::string text;  ///< for people
     };
     /// Where the server was last reached, or the host itself if it is an address. Thread-safe.
     std::optional<Reached> reached() const;
@@ -143,8 +154,7 @@ private:
     std::atomic<unsigned> moves_{0};
 };
 
-/// Warnings for an operator: what an attacker on the network can read or fake. `secure`: the scheme
-/// that prevents it.
-std::vector<std::string> exposures(const Target&, std::string_view secure);
+/// Warnings for an operator: what an attacker on the network can read or fake.
+std::vector<std::string> exposures(const Target&);
 
 }  // namespace holdfast::resp

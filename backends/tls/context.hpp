@@ -179,6 +179,14 @@ inline void expect(SSL* session, const std::string& name) {
     SSL_ctrl(session, SSL_CTRL_SET_TLSEXT_HOSTNAME, TLSEXT_NAMETYPE_host_name, copy.data());
 }
 
+/// For people, behind the end of a connection of which explain() has nothing to say: it may be a
+/// refusal, or the server has failed.
+inline std::string after_asking(SSL* session) {
+    return SSL_get_ex_data(session, asked_mark) == nullptr
+               ? std::string()
+               : ", after the server asked for the client's certificate (tls_cert_file)";
+}
+
 /// What is wrong with the client's own certificate, as far as that can be seen here; or empty.
 inline std::string flaw(X509* own) {
     if (X509_cmp_current_time(X509_get0_notAfter(own)) < 0) return "it has expired";
@@ -189,8 +197,8 @@ inline std::string flaw(X509* own) {
 }
 
 /// For people: why there is no session, or no longer one. `reason`: OpenSSL's last error, 0 if the
-/// connection was cut off before the first answer. `name`: as for expect(). Empty: TLS was not the
-/// cause.
+/// connection was cut off before the first answer. `name`: as for expect(). Empty: as far as can be
+/// seen, TLS was not the cause.
 inline std::string explain(SSL* session, unsigned long reason, const std::string& name) {
     if (ERR_GET_LIB(reason) == ERR_LIB_SYS)
         reason = 0;  // what OpenSSL 3.5 makes of a connection's end
@@ -203,9 +211,11 @@ inline std::string explain(SSL* session, unsigned long reason, const std::string
     const std::string why = own == nullptr ? std::string() : flaw(own);
     // Of the alert, the end of the connection may have left nothing.
     if (reason == 0)
-        return !asked ? std::string()
-                      : "the server asked for the client's certificate and closed the connection" +
-                            (why.empty() ? why : "; of tls_cert_file: " + why);
+        return !asked || why.empty()
+                   ? std::string()
+                   : "the server asked for the client's certificate and closed the connection; of "
+                     "tls_cert_file: " +
+                         why;
     const char* const known = ERR_reason_error_string(reason);
     const std::string words = known != nullptr ? known : "error " + std::to_string(reason);
     switch (ERR_GET_REASON(reason)) {

@@ -58,7 +58,7 @@ inline std::vector<spi::OptionSpec> with_options(std::vector<spi::OptionSpec> ro
                         .type = OptionType::text,
                         .fallback = "",
                         .meaning = "TLS: name or address that the server's certificate must have, "
-                                   "of every server. By default that of the URL.",
+                                   "of every server. By default the host's.",
                         .max = 253,
                         .identity = spi::Identity::apart});
     return rows;
@@ -85,14 +85,14 @@ inline void check(const spi::Settings& s, std::string_view plain, std::string_vi
               "Give both or neither.");
 }
 
-/// Warnings for an operator: what an attacker on the network can read or fake. `secure`: the scheme
-/// that prevents it.
+/// Warnings for an operator: what an attacker on the network can read or fake. `secure`: what to
+/// write for TLS, such as "rediss://".
 inline std::vector<std::string> exposures(const Options& o, bool has_password, bool local,
                                           const std::string& display, std::string_view secure) {
     std::vector<std::string> out;
     if (has_password && !o.on && !local)
         out.push_back(display + ": the password crosses the network in clear; " +
-                      std::string(secure) + ":// keeps it secret");
+                      std::string(secure) + " keeps it secret");
     if (o.on && !o.verify)
         out.push_back(
             display +

@@ -103,6 +103,11 @@ public:
         return words.empty() || trouble_.empty() ? words : words + "; " + trouble_;
     }
 
+    /// As tls::after_asking; empty in clear.
+    std::string after_asking() const {
+        return session_ ? tls::after_asking(session_.get()) : std::string();
+    }
+
 private:
     struct Free {
         void operator()(SSL* s) const noexcept { SSL_free(s); }
@@ -110,6 +115,8 @@ private:
 
     void begin(bool may_wait) noexcept {
         if (ERR_peek_error() != 0) ERR_clear_error();  // which is slow, and rarely needed
+        // At the end of a connection nobody sets it.
+        errno = 0;
         may_wait_ = may_wait;
         came_ = false;
     }

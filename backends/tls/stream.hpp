@@ -29,7 +29,8 @@ inline std::string explain(Stream& stream, const error_code& ec, const Context& 
 }
 
 /// Makes `stream` over the connected `socket`, and the client's handshake with `host`. Has no
-/// deadline: closing the socket ends it. `protocol` is offered by ALPN, if there is one.
+/// deadline: closing the socket ends it. `protocol` is offered by ALPN, if there is one. The error
+/// has a text if TLS was the cause; else the connection broke.
 inline asio::awaitable<spi::Failure> secure(std::optional<Stream>& stream,
                                             asio::ip::tcp::socket& socket, Context& context,
                                             const std::string& host,
@@ -48,8 +49,8 @@ inline asio::awaitable<spi::Failure> secure(std::optional<Stream>& stream,
     co_await stream->async_handshake(asio::ssl::stream_base::client, token);
     if (!ec) co_return spi::Failure();
     spi::Failure failed(ec, explain(*stream, ec, context, host));
-    if (failed.detail.empty()) failed.detail = ec.message();
-    if (const std::string more = context.trouble(); !more.empty()) failed.detail += "; " + more;
+    const std::string more = context.trouble();
+    if (!failed.detail.empty() && !more.empty()) failed.detail += "; " + more;
     co_return failed;
 }
 

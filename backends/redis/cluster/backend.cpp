@@ -80,12 +80,6 @@ private:
     milliseconds pause_ = shortest_pause;
 };
 
-std::unique_ptr<RedisBackend> make_node(const spi::Settings& s, spi::Context c,
-                                        std::shared_ptr<Member> member) {
-    if (!Options(s).queue) return std::make_unique<RedisBackend>(s, c, std::move(member));
-    return std::make_unique<QueueBackend>(s, c, std::move(member));
-}
-
 error_code attempt_error(const Attempt& a) {
     const auto* const failed = std::get_if<Attempt::Failed>(&a.outcome);
     return failed == nullptr ? error_code() : failed->why;
@@ -130,14 +124,16 @@ ClusterBackend::ClusterBackend(const spi::Settings& s, spi::Context c)
     : settings_(s), options_(s), capabilities_(promises(s)), context_(c) {
     members_ = std::make_shared<Members>(
         c.engine, s,
-        [c](const spi::Settings& of, std::shared_ptr<Member> member) {
-            return make_node(of, c, std::move(member));
+        // Of one context for all of them: which files cannot be used is said at once, and once.
+        [c, tls = tls_context(s, c.events)](const spi::Settings& of,
+                                            std::shared_ptr<Member> member) {
+            return make_server(of, c, tls, std::move(member));
         },
         [events = &c.events](const std::string& from, const std::string& to) {
             events->moved(from, to);
         });
-    for (const std::string& text : exposures(data_target(s), "rediss+cluster"))
-        c.events.warn(text);
+    for (std::string& text : exposures(data_target(s)))
+        c.events.warn(std::move(text));
 }
 
 error_code ClusterBackend::check_name(std::string_view name) const noexcept {

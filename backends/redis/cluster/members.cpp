@@ -218,7 +218,8 @@ asio::awaitable<void> Members::ask(Node& node, std::shared_ptr<Round> round,
         failed = {make(Error::refused), e.what()};
     }
     if (failed) {
-        failed.detail = node.display + ": " + failed.text();
+        if (failed.detail.find(node.display) == failed.detail.npos)
+            failed.detail = node.display + ": " + failed.text();
         failed_ = std::move(failed);
     }
     node.asked = false;

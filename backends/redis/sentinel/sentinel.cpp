@@ -209,10 +209,10 @@ void Sentinel::broke(Error why) {
 }
 
 void Sentinel::unanswered() {
-    spi::Failure why(make(Error::no_answer), server_->target.display + ": no answer in time");
-    if (!opening_) return fail(std::move(why));
+    if (!opening_)
+        return fail({make(Error::no_answer), server_->target.display + ": no answer in time"});
     // From far away a connection takes longer than an answer: the next question finds it.
-    failed_ = std::move(why);
+    failed_ = {make(Error::no_answer), opening_->unanswered()};
     end();
 }
 

@@ -37,7 +37,9 @@ Sentinels::Sentinels(asio::any_io_executor e, const spi::Settings& s, std::weak_
             pause_.cancel();
         };
         one.warn = listener_.warn;
-        all_.push_back(std::make_shared<Sentinel>(executor_, sentinel_target(s, host), tls, name_,
+        Target target = sentinel_target(s, host);
+        tls::Context* const secure = target.tls.on ? tls : nullptr;
+        all_.push_back(std::make_shared<Sentinel>(executor_, std::move(target), secure, name_,
                                                   patience_, s.duration("request_timeout"),
                                                   std::move(one)));
     }
@@ -88,7 +90,7 @@ std::string Sentinels::unanswered() const {
 
 spi::Failure Sentinels::none() const {
     spi::Failure why(make(Error::no_sentinel));
-    std::size_t unknown = 0;
+    std::size_t unknown = 0, insecure = 0;
     for (const auto& s : all_) {
         const spi::Failure& failed = s->failed();
         if (!failed) continue;
@@ -96,9 +98,12 @@ spi::Failure Sentinels::none() const {
         // A refusal that repeating does not end is the answer.
         if (failed.why == errc::denied || failed.why == errc::bad_config) why.why = failed.why;
         unknown += failed.why == make(Error::unknown_primary) ? 1 : 0;
+        insecure += failed.why == make(Error::tls) ? 1 : 0;
     }
     if (why.why == make(Error::unknown_primary) && unknown < all_.size())
         why.why = make(Error::no_sentinel);
+    if (why.why == make(Error::no_sentinel) && insecure >= majority(all_.size()))
+        why.why = make(Error::tls);
     if (why.detail.empty()) why.detail = "the Sentinels have not answered in time";
     return why;
 }
@@ -155,10 +160,12 @@ asio::awaitable<void> Sentinels::ask_until(boot_clock::time_point deadline,
     }
 }
 
-std::string Sentinels::doubt() const {
+spi::Failure Sentinels::doubt() const {
     const std::string named = current_ ? spi::text_of(*current_) : "no primary";
-    const spi::Failure why = none();
-    return "no majority of the Sentinels has confirmed " + named + " in time: " + why.text();
+    spi::Failure why = none();
+    why.detail = "no majority of the Sentinels has confirmed " + named + " in time: " + why.text();
+    if (why.why != make(Error::tls)) why.why = make(Error::unconfirmed);
+    return why;
 }
 
 void Sentinels::start() {

@@ -38,7 +38,7 @@ public:
     /// `deadline`.
     asio::awaitable<void> ask_until(boot_clock::time_point deadline, std::function<bool()> enough);
     /// Why nothing is confirmed, for people.
-    std::string doubt() const;
+    spi::Failure doubt() const;
     const std::vector<std::shared_ptr<Sentinel>>& all() const noexcept { return all_; }
     void close() noexcept;
 

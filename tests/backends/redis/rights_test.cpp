@@ -375,4 +375,17 @@ TEST_CASE("rights: a password that crosses the network in clear is remarked on")
     const auto anybody = warned("rediss://cache.example", "tls_verify=no");
     REQUIRE(anybody.size() == 1);
     CHECK_THAT(anybody[0], ContainsSubstring("tls_verify"));
+
+    CHECK(warned("rediss+sentinel://s.example/m", "sentinel_password_env=WORD").empty());
+    const auto asked = [&](const std::string& url, const std::string& query, const char* remedy) {
+        const auto words = warned(url, "sentinel_password_env=WORD" + query);
+        REQUIRE(words.size() == 1);
+        CHECK_THAT(words[0], ContainsSubstring("Sentinel s.example:26379: the password"));
+        CHECK_THAT(words[0], ContainsSubstring(remedy));
+    };
+    asked("redis+sentinel://s.example/m", {}, "rediss+sentinel://");
+    asked("rediss+sentinel://s.example/m", "&sentinel_tls=no", "sentinel_tls=yes");
+    const auto cluster = warned("redis+cluster://:word@cache.example");
+    REQUIRE(cluster.size() == 1);
+    CHECK_THAT(cluster[0], ContainsSubstring("rediss+cluster://"));
 }

@@ -3,12 +3,12 @@
 #include <fstream>
 #include <future>
 #include <holdfast/holdfast.hpp>
-#include <map>
 #include <mutex>
 #include <thread>
 
 #include "cap.hpp"
 #include "catch.hpp"
+#include "examined.hpp"
 #include "heard.hpp"
 #include "holdfast/lab/proxy.hpp"
 #include "holdfast/lab/redis_set.hpp"
@@ -279,29 +279,16 @@ TEST_CASE("sentinel: doctor is silent on a right set, and speaks on each wrong o
     options.server.append_only = true;
     options.server.config = {"min-replicas-to-write 1"};
     auto set = RedisSet::start(std::move(options));
-    using Found = std::multimap<std::string, std::string>;
-    const auto wrong = [](const std::string& url) {
-        hf::Diagnostics words;
-        const auto found = hf::Client::open(url).value().examine(&words);
-        INFO(words.text());
-        REQUIRE(found.has_value());
-        CHECK(found->capabilities.safety == hf::SafetyClass::d);
-        Found out;
-        for (const hf::Finding& f : found->findings)
-            // What this machine is like is no matter of the set.
-            if (f.verdict != hf::Verdict::sound && f.id.starts_with("redis."))
-                out.emplace(f.id, f.where + ": " + f.found);
-        return out;
-    };
-    const auto right = wrong(set.url());
+    const auto right = redis_tests::not_sound(set.url());
     for (const auto& [id, words] : right)
         UNSCOPED_INFO(id << " " << words);
     CHECK(right.empty());
 
     // Leases that end before a failover begins, and a majority of the listed that is none of all.
-    CHECK(wrong(set.url() + "?ttl=1s&request_timeout=1s").count("redis.down_after") == 3);
+    CHECK(redis_tests::not_sound(set.url() + "?ttl=1s&request_timeout=1s")
+              .count("redis.down_after") == 3);
     const auto& ports = set.sentinel_ports();
-    const auto two = wrong(set.url({ports[0], ports[1]}));
+    const auto two = redis_tests::not_sound(set.url({ports[0], ports[1]}));
     CHECK(two.count("redis.sentinels") == 1);
     CHECK(two.count("redis.listed") == 2);
 
@@ -318,7 +305,7 @@ TEST_CASE("sentinel: doctor is silent on a right set, and speaks on each wrong o
     };
     lab::wait_until([&] { return announces("slave0") || announces("slave1"); }, cap(20s),
                     "the replica is back");
-    const auto all = wrong(set.url());
+    const auto all = redis_tests::not_sound(set.url());
     for (const char* id : {"redis.split", "redis.quorum", "redis.sentinel", "redis.announced"}) {
         INFO(id);
         CHECK(all.count(id) == 1);

@@ -3,6 +3,7 @@
 #include <fstream>
 
 #include "catch.hpp"
+#include "holdfast/lab/proxy.hpp"
 #include "holdfast/lab/temp_dir.hpp"
 #include "holdfast/lab/tls_files.hpp"
 #include "holdfast/lab/wait_until.hpp"
@@ -27,10 +28,7 @@ struct Secured {
     const std::string ca = "tls_ca_file=" + server.ca_file().string();
     const std::string port = std::to_string(server.port());
     /// The authority of the server's certificate.
-    TlsFiles files() const {
-        const auto dir = server.ca_file().parent_path();
-        return {server.ca_file(), dir / "server.crt", dir / "server.key"};
-    }
+    const TlsFiles& files() const { return server.tls_files(); }
     long long connections() {
         return std::stoll(server.info("stats")["total_connections_received"]);
     }
@@ -154,8 +152,42 @@ TEST_CASE("TLS: a port without TLS, and TLS where it is not wanted") {
     CHECK(t.error() == errc::unavailable);
     CHECK_THAT(t.a.detail, ContainsSubstring("as of a port without TLS"));
     Rig rig("redis://127.0.0.1:" + s.port);
+    auto lane = rig.backend->open_lane();
+    attempt(*lane, u);
+    CHECK_THAT(u.a.detail, ContainsSubstring("as of a port with TLS (rediss://)"));
     rig.attempt(u);
     CHECK(u.error() == errc::unavailable);
+    CHECK_THAT(u.a.detail, ContainsSubstring("as of a port with TLS (rediss://)"));
+    CHECK_THAT(u.a.detail, ContainsSubstring("redis://127.0.0.1:" + s.port));
+}
+
+TEST_CASE("TLS: a connection that ends anywhere in the handshake is no matter of certificates") {
+    using holdfast::lab::Direction;
+    Secured s;
+    REQUIRE(s.server.cli({"CONFIG", "SET", "tls-auth-clients", "yes"}).is_ok());
+    holdfast::lab::Proxy proxy(s.server.port());
+    const auto attempt_by = [&](bool lane, Try& t) {
+        Rig rig("rediss://127.0.0.1:" + std::to_string(proxy.port()), s.ca + of_client(s.files()));
+        if (lane)
+            attempt(*rig.backend->open_lane(), t);
+        else
+            rig.attempt(t);
+    };
+    Try whole("a");
+    proxy.record();
+    attempt_by(true, whole);
+    REQUIRE(whole.granted());
+    const auto bytes = proxy.recorded(Direction::to_client).size();
+    for (std::size_t n = 0; n + 50 < bytes; n += 101)
+        for (const bool lane : {false, true}) {
+            INFO(n << " of " << bytes << (lane ? " by a lane" : " by the engine"));
+            Try t(std::to_string(n));
+            proxy.cut_after(Direction::to_client, n);
+            attempt_by(lane, t);
+            proxy.heal();
+            INFO(t.a.detail);
+            CHECK(t.error() == holdfast::resp::make(holdfast::resp::Error::closed));
+        }
 }
 
 TEST_CASE("TLS: a server that wants a certificate of the client") {

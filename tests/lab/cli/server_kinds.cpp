@@ -15,21 +15,36 @@
 namespace holdfast::lab::cli {
 namespace {
 
+RedisOptions redis_options(const ServerOptions& options) {
+    RedisOptions result;
+    result.tls = options.tls;
+    result.append_only = options.append_only;
+    result.password = options.password;
+    result.config = options.config;
+    return result;
+}
+
+/// Adds which certificate a client must trust, if there is one.
+template <class Of>
+std::vector<std::string> with_ca(std::vector<std::string> notes, bool tls, const Of& server) {
+    if (tls) {
+        notes.push_back("certificate to trust: " + server.ca_file().string());
+    }
+    return notes;
+}
+
 class Redis : public Server {
 public:
     explicit Redis(const ServerOptions& options)
-        : server_(RedisServer::start(translated(options))) {}
+        : tls_(options.tls), server_(RedisServer::start(redis_options(options))) {}
 
     std::string url(std::uint16_t port) override { return server_.url_with_password(port); }
     std::uint16_t port() override { return server_.port(); }
 
     std::vector<std::string> notes() override {
-        std::vector<std::string> notes = {fmt::format("pid {}, data in {}", server_.process().pid(),
-                                                      server_.data_directory().string())};
-        if (tls_) {
-            notes.push_back("certificate to trust: " + server_.ca_file().string());
-        }
-        return notes;
+        return with_ca({fmt::format("pid {}, data in {}", server_.process().pid(),
+                                    server_.data_directory().string())},
+                       tls_, server_);
     }
 
     void pause() override { server_.pause(); }
@@ -38,17 +53,7 @@ public:
     void restart(bool fresh) override { server_.restart(fresh ? Data::fresh : Data::keep); }
 
 private:
-    RedisOptions translated(const ServerOptions& options) {
-        tls_ = options.tls;
-        RedisOptions result;
-        result.tls = options.tls;
-        result.append_only = options.append_only;
-        result.password = options.password;
-        result.config = options.config;
-        return result;
-    }
-
-    bool tls_ = false;
+    bool tls_;
     RedisServer server_;
 };
 
@@ -56,7 +61,8 @@ private:
 /// to a client that then goes to the servers.
 class Sentinel : public Server {
 public:
-    explicit Sentinel(const ServerOptions& options) : set_(RedisSet::start(translated(options))) {}
+    explicit Sentinel(const ServerOptions& options)
+        : tls_(options.tls), set_(RedisSet::start(translated(options))) {}
 
     std::string url(std::uint16_t port) override {
         auto ports = set_.sentinel_ports();
@@ -70,9 +76,9 @@ public:
             notes.push_back(fmt::format("server at port {}, pid {}", set_.announced(i),
                                         set_.server(i).process().pid()));
         }
-        notes.push_back(
-            fmt::format("redis-cli -p {} SENTINEL FAILOVER {}", port(), RedisSet::name));
-        return notes;
+        notes.push_back(fmt::format("redis-cli -p {} SENTINEL FAILOVER {}",
+                                    set_.clear_sentinel_ports().front(), RedisSet::name));
+        return with_ca(std::move(notes), tls_, set_.server(0));
     }
     void pause() override { set_.server(paused_ = set_.primary()).pause(); }
     void resume() override { set_.server(paused_).resume(); }
@@ -89,12 +95,11 @@ public:
 private:
     static RedisSetOptions translated(const ServerOptions& options) {
         RedisSetOptions result;
-        result.server.append_only = options.append_only;
-        result.server.password = options.password;
-        result.server.config = options.config;
+        result.server = redis_options(options);
         return result;
     }
 
+    bool tls_;
     RedisSet set_;
     std::size_t paused_ = 0;
 };
@@ -104,7 +109,8 @@ private:
 class Cluster : public Server {
 public:
     explicit Cluster(const ServerOptions& options)
-        : cluster_(RedisCluster::start(translated(options))) {}
+        : tls_(options.tls),
+          cluster_(RedisCluster::start({.server = redis_options(options), .replicas = 1})) {}
 
     std::string url(std::uint16_t) override { return cluster_.url(); }
     std::uint16_t port() override { return cluster_.server(0).port(); }
@@ -115,7 +121,7 @@ public:
                                         cluster_.server(i).process().pid()));
         }
         notes.push_back(fmt::format("redis-cli -c -p {}", port()));
-        return notes;
+        return with_ca(std::move(notes), tls_, cluster_.server(0));
     }
     void pause() override { cluster_.server(0).pause(); }
     void resume() override { cluster_.server(0).resume(); }
@@ -130,15 +136,7 @@ public:
     }
 
 private:
-    static RedisClusterOptions translated(const ServerOptions& options) {
-        RedisClusterOptions result;
-        result.replicas = 1;
-        result.server.append_only = options.append_only;
-        result.server.password = options.password;
-        result.server.config = options.config;
-        return result;
-    }
-
+    bool tls_;
     RedisCluster cluster_;
 };
 
@@ -153,13 +151,10 @@ public:
     std::uint16_t port() override { return server_.port(); }
 
     std::vector<std::string> notes() override {
-        std::vector<std::string> notes = {fmt::format("pid {}, data in {}", server_.process().pid(),
-                                                      server_.data_directory().string()),
-                                          "superuser: " + client(server_)};
-        if (tls_) {
-            notes.push_back("certificate to trust: " + server_.ca_file().string());
-        }
-        return notes;
+        return with_ca({fmt::format("pid {}, data in {}", server_.process().pid(),
+                                    server_.data_directory().string()),
+                        "superuser: " + client(server_)},
+                       tls_, server_);
     }
 
     void pause() override { server_.pause(); }
@@ -297,10 +292,7 @@ public:
     std::vector<std::string> notes() override {
         auto notes = Ensemble::notes();
         notes.push_back("ETCDCTL_API=3 etcdctl --endpoints " + servers_.endpoints());
-        if (tls_) {
-            notes.push_back("certificate to trust: " + servers_.ca_file().string());
-        }
-        return notes;
+        return with_ca(std::move(notes), tls_, servers_);
     }
 
 private:

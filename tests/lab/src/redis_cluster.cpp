@@ -2,12 +2,14 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <set>
 #include <utility>
 
 #include "holdfast/lab/error.hpp"
 #include "holdfast/lab/free_port.hpp"
 #include "holdfast/lab/temp_dir.hpp"
+#include "redis_tls.hpp"
 
 namespace holdfast::lab {
 namespace {
@@ -25,6 +27,7 @@ void must(const Reply& reply, const std::string& what) {
 class RedisCluster::Impl {
 public:
     explicit Impl(RedisClusterOptions o) : options_(std::move(o)) {
+        options_.server = detail::with_one_authority(std::move(options_.server), directory_.path());
         const std::size_t all = options_.primaries * (1 + options_.replicas) + options_.spare;
         for (std::size_t i = 0; i < all; ++i) {
             add_server(i);
@@ -58,11 +61,11 @@ public:
             if (range.elements.at(0).integer > slot || range.elements.at(1).integer < slot) {
                 continue;
             }
-            const auto port = range.elements.at(2).elements.at(1).integer;
-            for (std::size_t i = 0; i < servers_.size(); ++i) {
-                if (servers_[i].port() == port) {
-                    return i;
-                }
+            // By its id: the port is that for the kind of connection on which it is asked.
+            const auto& id = range.elements.at(2).elements.at(2).text;
+            const auto at = std::find(ids_.begin(), ids_.end(), id);
+            if (at != ids_.end()) {
+                return static_cast<std::size_t>(at - ids_.begin());
             }
         }
         throw LabError(fmt::format("slot {} has no server", slot));
@@ -141,6 +144,9 @@ private:
             fmt::format("cluster-node-timeout {}", options_.node_timeout.count()),
             fmt::format("cluster-port {}", buses_.back().number()), "repl-diskless-sync-delay 0"};
         o.config.insert(o.config.end(), lines.begin(), lines.end());
+        if (o.tls) {
+            o.config.emplace_back("tls-cluster yes");
+        }
         if (!o.password.empty()) {
             o.config.push_back("masterauth " + o.password);
         }
@@ -177,7 +183,7 @@ private:
             std::chrono::seconds(60), "the servers of the cluster know each other");
     }
 
-    const RedisClusterOptions options_;
+    RedisClusterOptions options_;
     TempDir directory_;
     std::vector<Port> buses_;
     std::vector<RedisServer> servers_;
@@ -194,7 +200,7 @@ RedisCluster& RedisCluster::operator=(RedisCluster&&) noexcept = default;
 RedisCluster::~RedisCluster() = default;
 
 std::string RedisCluster::url(const std::string& host) const {
-    std::string text = "redis+cluster://";
+    std::string text = impl_->options().server.tls ? "rediss+cluster://" : "redis+cluster://";
     if (const auto& password = impl_->options().server.password; !password.empty()) {
         text += ":" + password + "@";
     }

@@ -12,6 +12,7 @@
 
 #include "holdfast/lab/error.hpp"
 #include "holdfast/lab/free_port.hpp"
+#include "redis_tls.hpp"
 #include "single_server.hpp"
 #include "text_file.hpp"
 
@@ -103,11 +104,7 @@ private:
             "shutdown-timeout 0\n";
         text += fmt::format("dir \"{}\"\n", data().string());
         if (tls_) {
-            text += fmt::format(
-                "port {}\ntls-port {}\ntls-auth-clients no\n"
-                "tls-ca-cert-file \"{}\"\ntls-cert-file \"{}\"\ntls-key-file \"{}\"\n",
-                lab_port_->number(), port(), tls_->ca.string(), tls_->cert.string(),
-                tls_->key.string());
+            text += detail::ports_of(port(), lab_port_->number(), *tls_);
         } else {
             text += fmt::format("port {}\n", port());
         }

@@ -9,6 +9,7 @@
 #include "holdfast/lab/error.hpp"
 #include "holdfast/lab/free_port.hpp"
 #include "holdfast/lab/temp_dir.hpp"
+#include "redis_tls.hpp"
 #include "text_file.hpp"
 
 namespace holdfast::lab {
@@ -21,6 +22,7 @@ constexpr std::chrono::seconds answer_cap{1};
 class RedisSet::Impl {
 public:
     explicit Impl(RedisSetOptions o) : options_(std::move(o)) {
+        options_.server = detail::with_one_authority(std::move(options_.server), directory_.path());
         for (std::size_t i = 0; i < options_.count; ++i) {
             add_server(i);
         }
@@ -37,13 +39,14 @@ public:
     std::vector<Proxy>& proxies() { return proxies_; }
     std::vector<Process>& sentinels() { return sentinels_; }
     const std::vector<std::uint16_t>& sentinel_ports() const { return ports_; }
+    const std::vector<std::uint16_t>& clear_sentinel_ports() const { return clear_ports_; }
 
     std::uint16_t announced(std::size_t i) const {
         return options_.proxied ? proxies_.at(i).port() : servers_.at(i).port();
     }
 
     Reply ask(std::size_t i, const std::vector<std::string>& command) const {
-        RedisConnection connection("127.0.0.1", ports_.at(i), answer_cap);
+        RedisConnection connection("127.0.0.1", clear_ports_.at(i), answer_cap);
         if (!options_.sentinel_password.empty()) {
             connection.command({"AUTH", options_.sentinel_password}, answer_cap);
         }
@@ -142,14 +145,24 @@ private:
     void add_sentinel(std::size_t i) {
         const auto directory = directory_ / fmt::format("sentinel{}", i);
         std::filesystem::create_directories(directory);
-        reserved_.push_back(free_port());
-        ports_.push_back(reserved_.back().number());
-        std::string text = fmt::format(
-            "port {}\nbind 127.0.0.1\nprotected-mode no\ndir \"{}\"\nlogfile \"\"\n"
+        const auto next_port = [this] {
+            reserved_.push_back(free_port());
+            return reserved_.back().number();
+        };
+        clear_ports_.push_back(next_port());
+        ports_.push_back(options_.server.tls ? next_port() : clear_ports_.back());
+        std::string text = fmt::format("port {}\n", ports_.back());
+        if (options_.server.tls) {
+            text =
+                detail::ports_of(ports_.back(), clear_ports_.back(), options_.server.certificate) +
+                "tls-replication yes\n";
+        }
+        text += fmt::format(
+            "bind 127.0.0.1\nprotected-mode no\ndir \"{}\"\nlogfile \"\"\n"
             "sentinel monitor {} 127.0.0.1 {} {}\n"
             "sentinel down-after-milliseconds {} {}\n"
             "sentinel failover-timeout {} {}\n",
-            ports_.back(), directory.string(), name, announced(0), options_.sentinels / 2 + 1, name,
+            directory.string(), name, announced(0), options_.sentinels / 2 + 1, name,
             options_.down_after.count(), name, options_.failover_timeout.count());
         if (!options_.server.password.empty()) {
             text += fmt::format("sentinel auth-pass {} {}\n", name, options_.server.password);
@@ -157,6 +170,9 @@ private:
         if (!options_.sentinel_password.empty()) {
             text += fmt::format("requirepass {0}\nsentinel sentinel-pass {0}\n",
                                 options_.sentinel_password);
+        }
+        for (const auto& line : options_.sentinel_config) {
+            text += line + "\n";
         }
         const auto file = directory / "sentinel.conf";
         detail::write_text(file, text);
@@ -168,12 +184,12 @@ private:
         sentinels_.emplace_back(std::move(process));
     }
 
-    const RedisSetOptions options_;
+    RedisSetOptions options_;
     TempDir directory_;
     std::vector<Proxy> proxies_;
     std::vector<RedisServer> servers_;
     std::vector<Port> reserved_;  // so that nobody else takes them
-    std::vector<std::uint16_t> ports_;
+    std::vector<std::uint16_t> ports_, clear_ports_;
     std::vector<Process> sentinels_;
 };
 
@@ -191,7 +207,7 @@ std::string RedisSet::url() const {
 }
 
 std::string RedisSet::url(const std::vector<std::uint16_t>& sentinels) const {
-    std::string text = "redis+sentinel://";
+    std::string text = impl_->options().server.tls ? "rediss+sentinel://" : "redis+sentinel://";
     if (!impl_->options().server.password.empty()) {
         text += ":" + impl_->options().server.password + "@";
     }
@@ -220,6 +236,9 @@ std::uint16_t RedisSet::announced(std::size_t i) const {
 }
 const std::vector<std::uint16_t>& RedisSet::sentinel_ports() const noexcept {
     return impl_->sentinel_ports();
+}
+const std::vector<std::uint16_t>& RedisSet::clear_sentinel_ports() const noexcept {
+    return impl_->clear_sentinel_ports();
 }
 Process& RedisSet::sentinel(std::size_t i) {
     return impl_->sentinels().at(i);

@@ -32,7 +32,11 @@ public:
           environment_(options.environment),
           cpus_(options.cpus),
           cap_(options.cap) {
-        if (options.tls) tls_ = make_tls_files(directory_.path());
+        if (!options.tls) return;
+        if constexpr (requires { options.certificate; }) {
+            if (!options.certificate.ca.empty()) tls_ = options.certificate;
+        }
+        if (!tls_) tls_ = make_tls_files(directory_.path());
     }
     virtual ~Impl() = default;
     Impl(const Impl&) = delete;

@@ -35,8 +35,9 @@ public:
     RedisCluster& operator=(RedisCluster&&) noexcept;
     ~RedisCluster();
 
-    /// `redis+cluster://127.0.0.1:PORT,...` of all servers that began as primaries with slots;
-    /// another address of this machine may stand in its place, such as that of proxies.
+    /// `redis+cluster://127.0.0.1:PORT,...`, or `rediss+cluster://...` with TLS, of all servers
+    /// that began as primaries with slots; another address of this machine may stand in its place,
+    /// such as that of proxies.
     [[nodiscard]] std::string url(const std::string& host = "127.0.0.1") const;
 
     [[nodiscard]] std::size_t size() const noexcept;

@@ -13,6 +13,7 @@
 #include "holdfast/lab/redis_monitor.hpp"
 #include "holdfast/lab/reply.hpp"
 #include "holdfast/lab/single_server.hpp"
+#include "holdfast/lab/tls_files.hpp"
 #include "holdfast/lab/wait_until.hpp"
 
 namespace holdfast::lab {
@@ -22,6 +23,7 @@ struct RedisOptions {
     std::string password;                 ///< of the default user; empty: none is asked for
     std::vector<std::string> users;       ///< ACL rules, e.g. "app on >secret ~lock:* +@all"
     bool tls = false;                     ///< clients must use TLS on port(); see ca_file()
+    TlsFiles certificate;                 ///< with tls; empty: new ones of an own authority
     bool append_only = false;             ///< keep an append-only file
     std::string append_fsync = "always";  ///< "always", "everysec" or "no"; with append_only only
     std::uint16_t port = 0;               ///< for clients; 0: a free one

@@ -14,12 +14,14 @@
 namespace holdfast::lab {
 
 struct RedisSetOptions {
-    RedisOptions server;    ///< of each server; its config comes before what a set needs
+    RedisOptions server;    ///< of each server; its config comes before what a set needs. With tls
+                            ///< the Sentinels have it as well
     std::size_t count = 3;  ///< servers; the first one begins as the primary
     std::size_t sentinels = 3;
     std::chrono::milliseconds down_after{1000};
     std::chrono::milliseconds failover_timeout{10000};
-    std::string sentinel_password;  ///< of the Sentinels' default user; empty: none
+    std::string sentinel_password;             ///< of the Sentinels' default user; empty: none
+    std::vector<std::string> sentinel_config;  ///< further lines for each Sentinel
     /// Each server is known by the port of a proxy in front of it, to the others, to the Sentinels
     /// and so to clients.
     bool proxied = false;
@@ -39,7 +41,7 @@ public:
     RedisSet& operator=(RedisSet&&) noexcept;
     ~RedisSet();
 
-    /// `redis+sentinel://127.0.0.1:PORT,.../mymaster`
+    /// `redis+sentinel://127.0.0.1:PORT,.../mymaster`, or `rediss+sentinel://...` with TLS.
     [[nodiscard]] std::string url() const;
     /// The same by other ports of the Sentinels, such as those of proxies.
     [[nodiscard]] std::string url(const std::vector<std::uint16_t>& sentinels) const;
@@ -52,6 +54,8 @@ public:
     [[nodiscard]] std::uint16_t announced(std::size_t i) const;
 
     [[nodiscard]] const std::vector<std::uint16_t>& sentinel_ports() const noexcept;
+    /// By which the Sentinels are spoken to in clear, with TLS as well.
+    [[nodiscard]] const std::vector<std::uint16_t>& clear_sentinel_ports() const noexcept;
     [[nodiscard]] Process& sentinel(std::size_t i);
     Reply ask_sentinel(std::size_t i, const std::vector<std::string>& command) const;
 
