@@ -66,7 +66,8 @@ TEST_CASE("in a batch, too, a request that arrives after its deadline takes noth
 TEST_CASE("an owner that leaves is marked for as long as its own request may act") {
     Direct direct(server().url());
     hf::spi::Attempt a;
-    a.name = "N", a.owner = owner('I');
+    const std::string ours = owner('I');
+    a.name = "N", a.owner = ours;
     a.deadline = boot_clock::now() + 2s;
     REQUIRE_FALSE(direct.connection->open(boot_clock::now() + 5s));
     const auto sent_with = direct.shared->server_us(a.deadline);
