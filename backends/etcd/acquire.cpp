@@ -32,13 +32,16 @@ Acquire::Acquire(Attempt& a, QueueCache& q) : Operation(a), attempt_(a), queues_
         stand(a.sent);
 }
 
+bool Acquire::joins_waiters() const noexcept {
+    return attempt_.queue && !place->units.permits() && queues_.crowded(place->line);
+}
+
 void Acquire::enter() noexcept {
     OwnerState& p = *place;
     // Behind others that wait it is not granted yet, so its key need not be moved to the waiters'
     // lease later. All requests that may have made the key are on leases of one kind, which a
     // tombstone outlasts.
-    if (!p.perhaps)
-        p.waits_at_once = attempt_.queue && !p.units.permits() && queues_.crowded(p.line);
+    if (!p.perhaps) p.waits_at_once = joins_waiters();
     want(Step::enter, p.waits_at_once ? Needs::waiting : Needs::young, true);
 }
 
@@ -53,8 +56,7 @@ void Acquire::request(Transaction t) {
     switch (wants()) {
         case Step::enter:
             how_.queue = attempt_.queue;
-            how_.behind = place->waits_at_once || (attempt_.queue && !place->units.permits() &&
-                                                   queues_.crowded(place->line));
+            how_.behind = place->waits_at_once || joins_waiters();
             how_.list =
                 !how_.behind && (attempt_.queue || place->perhaps) && !queues_.known(place->line);
             how_.lease = lease().id;

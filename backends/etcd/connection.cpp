@@ -165,7 +165,7 @@ awaitable<void> Connection::read() {
 
 std::string Connection::why_cut(const error_code& ec) {
     if (heard_ > 0) return ec.message();
-    if (!secure_) return ec.message() + ", as of a port with TLS (etcds://)";
+    if (!secure_) return ec.message() + tls::as_with_tls("etcds://");
     // Since TLS 1.3 a member that refuses the client says so only after the handshake.
     std::string words = tls::explain(*secure_, ec, *tls_, host_.host);
     if (words.empty()) words = ec.message() + tls::after_asking(secure_->native_handle());

@@ -119,6 +119,8 @@ public:
 private:
     using Verdict = decltype(spi::Attempt::outcome);
     void enter() noexcept;
+    /// Others are known to wait, so it will not be granted in the transaction that makes its key.
+    bool joins_waiters() const noexcept;
     void entered(const Result&, const RequestInfo&);
     void not_entered(const error_code&, const RequestInfo&);
     /// Its key is in line: looks what became of the line if that is due, and goes on.

@@ -47,7 +47,7 @@ void LaneLink::broke() {
     if (words.empty() && state_ == State::securing)
         words = as_without_tls(server_.target);
     else if (context_ == nullptr && !handshake_->answered())
-        words = as_with_tls(server_.target);
+        words = tls::as_with_tls(server_.target.secure);
     words = place_.text + ": " + make(Error::closed).message() + words;
     close({make(Error::closed), std::move(words)});
 }

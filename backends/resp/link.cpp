@@ -121,7 +121,7 @@ asio::awaitable<spi::Failure> Link::introduce() {
     if (tls_)
         words += tls::after_asking(tls_->native_handle());
     else if (!handshake.answered())
-        words += as_with_tls(server_->target);
+        words += tls::as_with_tls(server_->target.secure);
     co_return spi::Failure(make(Error::closed), words);
 }
 

@@ -37,10 +37,6 @@ std::string secure_scheme(std::string_view scheme) {
     return std::string(secure).append(scheme.substr(plain.size()));
 }
 
-std::string as_with_tls(const Target& t) {
-    return ", as of a port with TLS (" + t.secure + ")";
-}
-
 std::string as_without_tls(const Target& t) {
     return ", as of a port without TLS" + (t.clear.empty() ? t.clear : " (" + t.clear + ")");
 }

@@ -86,9 +86,8 @@ struct Target {
 /// "rediss+cluster" for "redis+cluster" and for itself.
 std::string secure_scheme(std::string_view scheme);
 
-/// For people, behind what happened: a server that ends a connection without a word may be one with
-/// TLS, and one that ends or keeps silent in the handshake may have none.
-std::string as_with_tls(const Target&);
+/// For people, behind what happened: a server that ends or keeps silent in the handshake may have
+/// no TLS.
 std::string as_without_tls(const Target&);
 
 /// The option for Target::client_name, and what it may be: the server refuses other characters.

@@ -85,6 +85,12 @@ inline void check(const spi::Settings& s, std::string_view plain, std::string_vi
               "Give both or neither.");
 }
 
+/// For people, behind what happened: a server that ends a connection without a word may be one with
+/// TLS. `secure`: as below.
+inline std::string as_with_tls(std::string_view secure) {
+    return ", as of a port with TLS (" + std::string(secure) + ")";
+}
+
 /// Warnings for an operator: what an attacker on the network can read or fake. `secure`: what to
 /// write for TLS, such as "rediss://".
 inline std::vector<std::string> exposures(const Options& o, bool has_password, bool local,

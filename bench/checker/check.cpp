@@ -119,4 +119,11 @@ Verdict check_files(const std::vector<std::filesystem::path>& files, const Limit
     return verdict;
 }
 
+Verdict check_folder(const std::filesystem::path& folder, const Limits& limits) {
+    std::vector<std::filesystem::path> files;
+    for (const auto& file : std::filesystem::directory_iterator(folder))
+        if (file.path().extension() == ".history") files.push_back(file.path());
+    return check_files(files, limits);
+}
+
 }  // namespace holdfast::bench::history

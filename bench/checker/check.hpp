@@ -25,4 +25,7 @@ void check(const History&, const Limits&, Verdict&);
 /// read() and check().
 Verdict check_files(const std::vector<std::filesystem::path>&, const Limits& = {});
 
+/// check_files() of all files `*.history` in that folder.
+Verdict check_folder(const std::filesystem::path&, const Limits& = {});
+
 }  // namespace holdfast::bench::history

@@ -1,6 +1,8 @@
 #include "checker/diary.hpp"
 
 #include <algorithm>
+#include <condition_variable>
+#include <mutex>
 
 namespace holdfast::bench {
 
@@ -125,6 +127,17 @@ void Diary::lost(Entry& entry, const Lease& lease) {
     if (!recorder_) return;
     extend(entry, lease);
     recorder_->lost(entry.ticket, entry.until);
+}
+
+void Diary::hold(Entry& entry, Lease& lease, std::chrono::nanoseconds time) {
+    const std::stop_token lost_now = lease.lost();
+    std::mutex mutex;
+    std::condition_variable_any never;
+    std::unique_lock waits(mutex);
+    never.wait_for(waits, lost_now, time, [] { return false; });
+    if (lost_now.stop_requested()) return lost(entry, lease);
+    releasing(entry, lease);
+    released(entry, lease.release());
 }
 
 void Diary::leave_open() {

@@ -1,6 +1,7 @@
 // What one process of the bench does with its locks, as the checker of histories wants to have it:
 // a recorder that knows leases. Without a file it records nothing, so that callers need not ask.
 #pragma once
+#include <chrono>
 #include <exception>
 #include <filesystem>
 #include <holdfast/lock.hpp>
@@ -42,6 +43,8 @@ public:
     void releasing(Entry&);
     void released(const Entry&, ReleaseResult);
     void lost(Entry&, const Lease&);
+    /// Holds what was granted for so long, or until it is lost; releases it in the first case.
+    void hold(Entry&, Lease&, std::chrono::nanoseconds);
 
     /// Something went wrong: acquisitions may be left open.
     void leave_open();

@@ -7,6 +7,7 @@
 
 #include "bench.hpp"
 #include "etcd.pb.h"
+#include "floors/etcd_answer.hpp"
 
 namespace holdfast::bench {
 
@@ -66,16 +67,6 @@ void release(const std::string& mine, std::int64_t revision, rpc::TxnRequest& t)
     rpc::DeleteRangeRequest& gone = *t.add_success()->mutable_request_delete_range();
     gone.set_key(mine);
     gone.set_prev_kv(true);
-}
-
-/// The answer's message. Errors: SelfCheck when it is no success.
-template <class Message>
-Message read(const lab::GrpcAnswer& answer) {
-    Message out;
-    if (answer.status != 0 || answer.messages.size() != 1 ||
-        !out.ParseFromString(answer.messages.front()))
-        throw SelfCheck("bare gRPC: " + std::to_string(answer.status) + ": " + answer.text);
-    return out;
 }
 
 std::size_t deleted_in(const rpc::TxnResponse& all) {

@@ -6,6 +6,7 @@
 
 #include "bench.hpp"
 #include "etcd.pb.h"
+#include "floors/etcd_answer.hpp"
 
 namespace holdfast::bench {
 
@@ -34,21 +35,7 @@ rpc::RangeRequest newest(std::int64_t limit, std::int64_t before) {
             if (n <= 0x7f) break;
         }
     }
-    if (!out.ParseFromString(bytes)) throw SelfCheck("etcd queue: a request of its own");
-    return out;
-}
-
-template <class Message>
-Message read(const std::string& bytes) {
-    Message out;
-    if (!out.ParseFromString(bytes)) throw SelfCheck("etcd queue: an answer cannot be read");
-    return out;
-}
-
-const std::string& only_message(const lab::GrpcAnswer& answer) {
-    if (answer.status != 0 || answer.messages.size() != 1)
-        throw SelfCheck("etcd queue: " + std::to_string(answer.status) + ": " + answer.text);
-    return answer.messages.front();
+    return read<rpc::RangeRequest>(bytes);
 }
 
 }  // namespace
@@ -58,7 +45,7 @@ EtcdQueue::EtcdQueue(std::uint16_t port, std::size_t waiters) : connection_("127
     lease.set_ttl(lease_seconds);
     const auto granted =
         connection_.ask("/etcdserverpb.Lease/LeaseGrant", lease.SerializeAsString());
-    lease_ = read<rpc::LeaseGrantResponse>(only_message(granted)).id();
+    lease_ = read<rpc::LeaseGrantResponse>(granted).id();
     events_ = connection_.start({"/etcdserverpb.Watch/Watch", "", true});
     for (std::size_t i = 0; i <= waiters; ++i) {
         One& one = all_.emplace_back();
@@ -92,7 +79,6 @@ void EtcdQueue::watch(One& one, const std::string& before, std::int64_t since) {
     rpc::WatchCreateRequest& create = *request.mutable_create_request();
     create.set_key(before);
     create.set_start_revision(since + 1);
-    one.step = One::Step::watching;
     unnumbered_.push_back(&one);
     connection_.send(events_, request.SerializeAsString());
     ++now_.requests;
@@ -112,16 +98,15 @@ void EtcdQueue::answered(lab::GrpcConnection::Call call) {
     One& one = *found->second;
     asked_.erase(found);
     const auto answer = connection_.finish(call);
-    const std::string& bytes = only_message(answer);
     if (one.step == One::Step::looking) {
-        const auto line = read<rpc::RangeResponse>(bytes);
+        const auto line = read<rpc::RangeResponse>(answer);
         if (line.kvs().empty())
             granted(one);
         else
             watch(one, line.kvs(0).key(), line.header().revision());
         return;
     }
-    const auto done = read<rpc::TxnResponse>(bytes);
+    const auto done = read<rpc::TxnResponse>(answer);
     if (one.step == One::Step::leaving) {
         if (done.responses(0).response_delete_range().deleted() != 1)
             throw SelfCheck("etcd queue: a key was gone");
@@ -143,19 +128,16 @@ void EtcdQueue::heard(const rpc::WatchResponse& said) {
         throw SelfCheck("etcd queue: a watch was cancelled");
     if (said.created()) {
         if (unnumbered_.empty()) throw SelfCheck("etcd queue: a watch that nobody asked for");
-        One& one = *unnumbered_.front();
+        watches_[said.watch_id()] = unnumbered_.front();
         unnumbered_.pop_front();
-        one.watch = said.watch_id();
-        watches_[one.watch] = &one;
     }
     for (const rpc::Event& event : said.events()) {
         const auto found = watches_.find(said.watch_id());
         if (event.type() != rpc::Event::DELETE || found == watches_.end()) continue;
-        One& one = *found->second;
+        look(*found->second);
         watches_.erase(found);
-        look(one);
         rpc::WatchRequest over;
-        over.mutable_cancel_request()->set_watch_id(one.watch);
+        over.mutable_cancel_request()->set_watch_id(said.watch_id());
         connection_.send(events_, over.SerializeAsString());
         ++now_.requests;
     }

@@ -31,10 +31,9 @@ public:
 private:
     struct One {
         std::string key;
-        std::int64_t made = 0;   ///< the revision of its key
-        std::int64_t watch = 0;  ///< the server's number
-        enum class Step : std::uint8_t { entering, watching, looking, leaving };
-        Step step = Step::entering;
+        std::int64_t made = 0;  ///< the revision of its key
+        enum class Step : std::uint8_t { entering, looking, leaving };
+        Step step = Step::entering;  ///< what was asked last
     };
     void enter(One&);
     void watch(One&, const std::string& before, std::int64_t since);

@@ -120,7 +120,7 @@ private:
     void work(const Client& client, std::size_t number, const std::filesystem::path& folder) {
         const auto lock = client.make_lock("wanted").value();
         const auto promised = lock->capabilities();
-        Diary diary(folder / std::to_string(number), "caller");
+        Diary diary(folder / fmt::format("{}.history", number), "caller");
         const auto name = diary.name("wanted", &promised);
         while (!ending_) {
             auto entry = diary.asked(name);
@@ -132,12 +132,7 @@ private:
             }
             diary.granted(entry, *lease);
             ++granted_;
-            if (lab::reached([&] { return lease->lost().stop_requested(); }, milliseconds(5))) {
-                diary.lost(entry, *lease);
-                continue;
-            }
-            diary.releasing(entry, *lease);
-            diary.released(entry, lease->release());
+            diary.hold(entry, *lease, milliseconds(5));
         }
     }
 
@@ -167,13 +162,10 @@ const std::array cases{
 };
 
 history::Verdict judge(const std::filesystem::path& folder) {
-    std::vector<std::filesystem::path> files;
-    for (const auto& file : std::filesystem::directory_iterator(folder))
-        files.push_back(file.path());
     // A release is not waited for: neither on the disk nor at a standby.
     history::Limits limits;
     limits.unsynced_release = history::Nanos(2'000'000'000);
-    return history::check_files(files, limits);
+    return history::check_folder(folder, limits);
 }
 
 void run(Bench& bench, const Case& what) {
@@ -183,7 +175,7 @@ void run(Bench& bench, const Case& what) {
     std::vector<double> without, after;
     std::size_t granted = 0, failed = 0;
     {
-        history::Recorder kills(folder / "servers", "servers");
+        history::Recorder kills(folder / "servers.history", "servers");
         Crowd crowd(d, folder.path());
         const int times = bench.options.pick(1, 3, 10);
         for (int i = 0; i < times && !bench.stopped(); ++i) {

@@ -72,10 +72,7 @@ Witnessed witness(int n, int each, bool locked, bool kill_some) {
     out.counter = number("counter");
     out.expected = number("done");
     out.overlaps = number("overlaps");
-    std::vector<std::filesystem::path> files;
-    for (const auto& file : std::filesystem::directory_iterator(dir.path()))
-        if (file.path().extension() == ".history") files.push_back(file.path());
-    out.told = hf::bench::history::check_files(files);
+    out.told = hf::bench::history::check_folder(dir.path());
     return out;
 }
 

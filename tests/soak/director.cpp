@@ -81,12 +81,9 @@ public:
     }
 
     history::Verdict judge() const {
-        std::vector<std::filesystem::path> files;
-        for (const auto& file : std::filesystem::directory_iterator(folder_.path()))
-            if (file.path().extension() == ".history") files.push_back(file.path());
         history::Limits limits;
         limits.unsynced_release = std::chrono::nanoseconds(deployment_.unsynced_release()).count();
-        return history::check_files(files, limits);
+        return history::check_folder(folder_.path(), limits);
     }
 
 private:

@@ -9,13 +9,10 @@ namespace postgresql_tests {
 namespace {
 
 history::Verdict judge(const std::filesystem::path& folder) {
-    std::vector<std::filesystem::path> files;
-    for (const auto& file : std::filesystem::directory_iterator(folder))
-        files.push_back(file.path());
     // A release is not waited for: neither on the disk nor at a standby.
     history::Limits limits;
     limits.unsynced_release = std::chrono::nanoseconds(2s).count();
-    return history::check_files(files, limits);
+    return history::check_folder(folder, limits);
 }
 
 }  // namespace
@@ -70,12 +67,7 @@ void Crowd::work(const hf::Client& client, int number, const std::filesystem::pa
         ++granted_;
         // Now and then for long enough that a primary dies under it.
         const auto held = std::chrono::milliseconds(random() % 8 == 0 ? 400 : 5);
-        if (lab::reached([&] { return lease->lost().stop_requested(); }, held)) {
-            diary.lost(entry, *lease);
-            continue;
-        }
-        diary.releasing(entry, *lease);
-        diary.released(entry, lease->release());
+        diary.hold(entry, *lease, held);
     }
 }
 

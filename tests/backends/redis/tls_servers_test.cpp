@@ -361,7 +361,7 @@ TEST_CASE("TLS: a cluster's server that cannot be spoken to is named, with what 
     check_reload(cluster.url(), own, right, foreign);
     CHECK_THROWS(Rig(cluster.url(), trusting("/nonexistent/ca.pem")));
 
-    // A file that is broken later is told of once, and not for each server.
+    // A file that is broken later is reported once, and not for each server.
     const auto file = dir / "of_client";
     std::filesystem::copy_file(right.ca, file);
     Rig rig(cluster.url(), trusting(file) + own);

@@ -15,12 +15,18 @@
 namespace holdfast::lab::cli {
 namespace {
 
-RedisOptions redis_options(const ServerOptions& options) {
-    RedisOptions result;
+template <class Options>
+Options common_options(const ServerOptions& options) {
+    Options result;
     result.tls = options.tls;
-    result.append_only = options.append_only;
     result.password = options.password;
     result.config = options.config;
+    return result;
+}
+
+RedisOptions redis_options(const ServerOptions& options) {
+    auto result = common_options<RedisOptions>(options);
+    result.append_only = options.append_only;
     return result;
 }
 
@@ -164,11 +170,8 @@ public:
 
 private:
     static Options translated(const ServerOptions& options) {
-        Options result;
-        result.tls = options.tls;
+        auto result = common_options<Options>(options);
         result.fsync = options.append_only;
-        result.password = options.password;
-        result.config = options.config;
         return result;
     }
     static std::string client(const PostgresServer& server) {
