@@ -2,6 +2,7 @@
 
 #include <charconv>
 
+#include "holdfast/spi/bounded_time.hpp"
 #include "holdfast/spi/net/percent.hpp"
 
 namespace holdfast::etcd {
@@ -98,8 +99,8 @@ std::optional<Entry> read_entry(std::string_view value) {
             return std::nullopt;
     }
     milliseconds::rep ms = 0;
-    if (skip(value, delay) && !take_number(value, ms)) return std::nullopt;
-    out.lock_delay = milliseconds(ms);
+    if (skip(value, delay) && (!take_number(value, ms) || ms < 0)) return std::nullopt;
+    out.lock_delay = spi::bounded_length<milliseconds>(ms);
     if (skip(value, asked)) out.flag = Entry::Flag::asked;
     if (skip(value, revoked)) out.flag = Entry::Flag::revoked;
     if (!skip(value, ' ') || value.empty()) return std::nullopt;

@@ -5,6 +5,7 @@
 
 #include "backend.hpp"
 #include "errors.hpp"
+#include "holdfast/spi/bounded_time.hpp"
 #include "holdfast/spi/holder.hpp"
 #include "keys.hpp"
 
@@ -100,8 +101,8 @@ awaitable<std::map<std::int64_t, std::optional<milliseconds>>> EtcdBackend::left
         auto task = members_->post(method::lease_time_to_live, request, reply, deadline, &detail);
         const Members::Answer answer = co_await std::move(task);
         if (answer.why) continue;
-        constexpr std::int64_t most = 1'000'000'000;  // as etcd sets at the most
-        left = std::chrono::seconds(std::clamp<std::int64_t>(reply.ttl(), 0, most));
+        left = std::max(spi::bounded_length<std::chrono::seconds>(reply.ttl()),
+                        std::chrono::seconds(0));
     }
     co_return out;
 }

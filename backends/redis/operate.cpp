@@ -4,6 +4,7 @@
 #include "../resp/errors.hpp"
 #include "../resp/server_facts.hpp"
 #include "backend.hpp"
+#include "holdfast/spi/bounded_time.hpp"
 #include "holdfast/spi/holder.hpp"
 #include "holdfast/spi/owner.hpp"
 
@@ -57,7 +58,7 @@ struct Told {
         const bool broken = plain && row.starts_with(revoked_mark);
         spi::Survey::Member m{spi::holder_of(broken ? row.substr(1) : row)};
         Holder& h = m.holder;
-        if (left >= 0) h.ttl_left = m.free_in = milliseconds(left);
+        if (left >= 0) h.ttl_left = m.free_in = spi::bounded_length<milliseconds>(left);
         h.revoked = broken;
         if (plain) return m;
         h.asked = marks.find('a') != marks.npos;
@@ -77,7 +78,7 @@ struct Told {
         h.token.value = s.token;
         h.revoked = s.claimed == 'x';
         const std::int64_t held_us = now_us - static_cast<std::int64_t>(s.token);
-        if (held_us >= 0) h.held_for = milliseconds(held_us / 1000);
+        if (held_us >= 0) h.held_for = spi::bounded_length<milliseconds>(held_us / 1000);
         return m;
     }
 };
@@ -133,7 +134,7 @@ awaitable<spi::Answer<spi::Survey>> RedisBackend::survey(std::string_view name,
         co_return make(Error::protocol);
     spi::Survey out;
     out.last_token.value = State(told.state).token;
-    if (closed >= 0) out.closed_for = milliseconds(closed);
+    if (closed >= 0) out.closed_for = spi::bounded_length<milliseconds>(closed);
     out.units = Content(told.value).units;
     const auto rows = items.subspan(5);
     const auto waiting = static_cast<std::size_t>(holders);

@@ -8,6 +8,7 @@
 #include "../resp/keys.hpp"
 #include "../resp/server_facts.hpp"
 #include "errors.hpp"
+#include "holdfast/spi/bounded_time.hpp"
 #include "holdfast/spi/net/endpoint.hpp"
 #include "votes.hpp"
 
@@ -165,7 +166,7 @@ spi::Failure Node::introduced(const Reply& info) {
         if (!run_id_.empty() || up_for < 0) up_for = 0;
         run_id_ = id;
         // Whole seconds, rounded down: it started at the latest at the beginning of this one.
-        const auto up = std::chrono::seconds(up_for);
+        const auto up = spi::bounded_length<std::chrono::seconds>(up_for);
         if (!set_.options.durable)
             votes_from_.store(now - up + set_.options.max_ttl + std::chrono::seconds(1));
         set_.judge();

@@ -7,6 +7,7 @@
 #include "../resp/keys.hpp"
 #include "backend.hpp"
 #include "errors.hpp"
+#include "holdfast/spi/bounded_time.hpp"
 #include "holdfast/spi/holder.hpp"
 #include "holdfast/spi/owner.hpp"
 
@@ -47,7 +48,8 @@ struct Content {
     explicit Content(const Reply& r) {
         const std::string& value = r.elements[0].text;
         std::optional<milliseconds> left;
-        if (r.elements[1].integer >= 0) left = milliseconds(r.elements[1].integer);
+        if (r.elements[1].integer >= 0)
+            left = spi::bounded_length<milliseconds>(r.elements[1].integer);
         shared = value == readers_value;
         if (value == closed_value)
             closed = left;
@@ -78,7 +80,8 @@ struct Sum {
         const Content content(reply);
         const State state(reply.elements[2].text);
         last_token = std::max(last_token, state.token);
-        if (reply.elements[1].integer >= 0) view.ttl_left = milliseconds(reply.elements[1].integer);
+        if (reply.elements[1].integer >= 0)
+            view.ttl_left = spi::bounded_length<milliseconds>(reply.elements[1].integer);
         if (content.closed) ++closed, closed_for = std::max(closed_for, content.closed);
         if (content.closed && content.shared) closed_units = {1, spi::Units::all, Mode::shared};
         for (const auto& [value, left] : content.parts) {

@@ -6,6 +6,7 @@
 
 #include "../resp/errors.hpp"
 #include "errors.hpp"
+#include "holdfast/spi/bounded_time.hpp"
 
 namespace holdfast::redlock {
 namespace {
@@ -51,7 +52,7 @@ Vote vote_from(const Reply& r, bool plain) {
                 return {.kind = Kind::refused, .why = make(Error::sealed)};
             case 'b':
                 return {.kind = Kind::busy,
-                        .left = milliseconds(resp::number(resp::word(rest))),
+                        .left = spi::bounded_length<milliseconds>(resp::number(resp::word(rest))),
                         .behind = rest == "0"};
             case 'u':
                 return {.kind = Kind::units};

@@ -117,7 +117,9 @@ void note_answer(Facts& facts, std::size_t question, const Reply* reply) {
     if (!reply->is(Reply::Type::array)) return;
     if (question == time) {
         if (items.size() != 2) return;
-        facts.set("time_us", number(items[0].text) * 1'000'000 + number(items[1].text));
+        facts.set("time_us", (spi::bounded_length<std::chrono::seconds>(number(items[0].text)) +
+                              spi::bounded_length<std::chrono::microseconds>(number(items[1].text)))
+                                 .count());
     } else if (question >= first_config) {
         for (std::size_t i = 0; i + 1 < items.size(); i += 2)
             if (items[i].is_text() && items[i + 1].is_text())
@@ -129,10 +131,7 @@ void note_times(Facts& facts, std::chrono::system_clock::time_point before,
                 std::chrono::system_clock::time_point after) {
     const auto server = facts.number("time_us");
     if (!server) return;
-    const std::chrono::system_clock::time_point at(
-        std::chrono::duration_cast<std::chrono::system_clock::duration>(
-            std::chrono::microseconds(*server)));
-    spi::note_clock(facts, at, before, after);
+    spi::note_clock(facts, *server, before, after);
 }
 
 namespace judge {

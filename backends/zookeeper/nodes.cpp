@@ -9,13 +9,13 @@
 #include <limits>
 #include <system_error>
 
+#include "holdfast/spi/bounded_time.hpp"
 #include "holdfast/spi/net/percent.hpp"
 
 namespace holdfast::zookeeper {
 namespace {
 
-/// More than any option allows: the sum of two is a time that can be shown.
-constexpr long long longest_ms = 366LL * 24 * 3600 * 1000;
+constexpr long long longest_ms = milliseconds(spi::longest_length).count();
 
 constexpr std::string_view data_mark = "hf1 ", own_mark = "_hf_", hex_digits = "0123456789abcdef";
 

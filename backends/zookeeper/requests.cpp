@@ -4,6 +4,7 @@
 
 #include "client_library.hpp"
 #include "handle.hpp"
+#include "holdfast/spi/bounded_time.hpp"
 
 namespace holdfast::zookeeper {
 namespace {
@@ -23,7 +24,7 @@ void keep(Call& c, const Stat* s) {
     c.mzxid = s->mzxid;
     c.version = s->version;
     c.session = s->ephemeralOwner;
-    c.modified = milliseconds(s->mtime);
+    c.modified = spi::bounded_length<milliseconds>(s->mtime);
 }
 
 void done_void(int rc, const void* data) {

@@ -8,6 +8,7 @@
 #include <cstdlib>
 
 #include "events.hpp"
+#include "holdfast/spi/bounded_time.hpp"
 #include "holdfast/spi/owner.hpp"
 #include "holdfast/spi/safe_text.hpp"
 
@@ -60,7 +61,7 @@ std::optional<BreakRecord> read_break_record(std::string_view text) {
     if (at.size() != digits || !read(at, ms) || ms < 0 || !read(token, out.token.value) ||
         (now != "0" && now != "1") || !by.ours || text.empty())
         return std::nullopt;
-    out.at = system_clock::time_point(milliseconds(ms));
+    out.at = spi::bounded_time<milliseconds>(ms);
     out.host = by.host;
     out.pid = by.pid;
     out.note = by.note;

@@ -27,8 +27,11 @@ void must(bool so) {
 void read(const etcd::Result& r) {
     etcd::UnitQueue row(r.found);
     for (const etcd::KeyValue& kv : r.found) {
-        if (const auto entry = etcd::read_entry(kv.value))
+        if (const auto entry = etcd::read_entry(kv.value)) {
             must(etcd::read_entry(etcd::write_entry(*entry))->owner == entry->owner);
+            must(holdfast::boot_clock::time_point() + entry->lock_delay >=
+                 holdfast::boot_clock::time_point());
+        }
         row.remove(kv.created);
     }
     must(row.empty());

@@ -87,6 +87,7 @@ spi::Failure ServerConnection::try_host(std::size_t host, Server::Opening& openi
             return std::move(address).error();
         }
         failed = introduce(limits.end);
+        if (!failed && !connected()) failed = server_.errors.make(Error::no_answer);
         if (failed) return failed;
         const auto reached = server_.hosts.reach({host, *address, incarnation()}, began);
         if (!reached)

@@ -60,7 +60,8 @@ protected:
                                           std::optional<boot_clock::time_point> look_up);
 
     /// Runs `exchange`, which writes how it ended into `reply`. What the watchdog ended is in
-    /// doubt. Closes the connection unless it ended well, or in an error that left nothing behind.
+    /// doubt. Closes the connection unless it ended in time, or in an error that left nothing
+    /// behind: even after an answer it may be closed. Then the next one fails.
     template <class F>
     void exchange_until(boot_clock::time_point deadline, Reply& reply, F&& exchange);
     Watchdog::Guard& guard() noexcept { return guard_; }
@@ -82,6 +83,11 @@ private:
 
 template <class F>
 void ServerConnection::exchange_until(boot_clock::time_point deadline, Reply& reply, F&& exchange) {
+    // The one before was answered just in time, and the socket is gone.
+    if (!connected()) {
+        reply.failed = server_.errors.make(Error::closed);
+        return;
+    }
     if (!guard_.begin(deadline)) {
         guard_.end();
         reply.failed = make_error_code(errc::closed);

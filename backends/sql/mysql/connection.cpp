@@ -55,6 +55,7 @@ spi::Failure Connection::connect_to(const spi::Endpoint&, const std::string& add
     if (!connected_one) return std::move(connected_one).error();
     opening.answer();
     session_.emplace(std::move(*connected_one));
+    session_id_ = session_->id();
     guard().watch(session_->socket());
     return {};
 }
@@ -109,7 +110,7 @@ spi::Failure Connection::judge_server(const Result& hello) const {
     if (old(hello.text(0, 1)))
         return {make(Error::too_old),
                 "MariaDB 10.5, MySQL 8.0 or newer; it is " + hello.text(0, 1)};
-    if (hello.number(0, 0) != static_cast<std::int64_t>(session_->id()))
+    if (hello.number(0, 0) != static_cast<std::int64_t>(session_id_))
         return settings(
             "a proxy shares its connections among clients: connect to the server itself, or let "
             "the proxy keep a connection for each client");

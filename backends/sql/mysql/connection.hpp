@@ -42,6 +42,7 @@ private:
 
     const std::shared_ptr<Shared> shared_;
     std::optional<Session> session_;
+    std::uint64_t session_id_ = 0;
 };
 
 }  // namespace holdfast::mysql

@@ -166,10 +166,7 @@ spi::Answer<Examination> Questions::examine(Connection& c, boot_clock::time_poin
     Said said = c.run(Packet(Sql::counts), deadline);
     if (said.failed) return said.failed;
     spi::note_round_trip(facts, boot_clock::now() - sent, c.shared().options.ttl);
-    spi::note_clock(facts,
-                    std::chrono::system_clock::time_point(
-                        std::chrono::microseconds(said.results[0].number(0, 0))),
-                    before, std::chrono::system_clock::now());
+    spi::note_clock(facts, said.results[0].number(0, 0), before, std::chrono::system_clock::now());
     if (!said.results[0].text(0, 1).empty()) facts.set("last_token", said.results[0].text(0, 1));
     facts.set("doubled", said.results[0].text(0, 2));
     Packet more(Sql::variables);

@@ -61,6 +61,7 @@ spi::Failure Connection::connect_to(const spi::Endpoint& host, const std::string
         postgresql::connect(*shared_, host, address, opening, limits.silence, limits.end);
     if (!connected_one) return std::move(connected_one).error();
     guard().watch(PQsocket(connected_one->get()));
+    server_process_ = PQbackendPID(connected_one->get());
     session_ = std::make_unique<Session>(std::move(*connected_one));
     return {};
 }
@@ -148,7 +149,7 @@ spi::Failure Connection::audit(boot_clock::time_point deadline) {
 Said Connection::hello(boot_clock::time_point deadline) {
     const Options& o = shared_->options;
     const std::vector<std::string> parameters{
-        std::to_string(PQbackendPID(session_->raw())), std::to_string(o.silent.count()),
+        std::to_string(server_process_), std::to_string(o.silent.count()),
         std::to_string(o.probe_every().count()), std::to_string(Options::probes)};
     const auto ask = [&](const std::string& text) {
         return guarded(deadline, {12, true}, [&](pqxx::nontransaction& tx) {
@@ -188,7 +189,7 @@ spi::Failure Connection::introduce(boot_clock::time_point deadline) {
         Said said = hello(deadline);
         if (said.failed) return said.failed;
         const auto row = said.rows[0];
-        pooled_ = row[0].as<int>() != PQbackendPID(session_->raw());
+        pooled_ = row[0].as<int>() != server_process_;
         if (auto failed = judge_server(row)) return failed;
         shared_->heard_clock(row[3].as<std::int64_t>());
         if (pooled_ && !shared_->direct)

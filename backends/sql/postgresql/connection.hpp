@@ -78,7 +78,8 @@ private:
     std::shared_ptr<const Statements> statements_;  // for the table that was audited
     std::array<bool, static_cast<std::size_t>(Sql::count_)> prepared_{};
     bool pooled_ = false, listening_ = false;
-    std::string state_;  // the SQLSTATE of the last error
+    int server_process_ = 0;  // the server's, as it says when the session begins
+    std::string state_;       // the SQLSTATE of the last error
     std::string incarnation_;
 };
 

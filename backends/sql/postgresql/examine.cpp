@@ -287,10 +287,7 @@ spi::Answer<Examination> Questions::examine(Connection& c, boot_clock::time_poin
     const auto after = std::chrono::system_clock::now();
     for (const auto& field : said.rows[0])
         if (!field.is_null()) facts.set(field.name(), field.c_str());
-    if (const auto us = facts.number("time_us"))
-        spi::note_clock(facts,
-                        std::chrono::system_clock::time_point(std::chrono::microseconds(*us)),
-                        before, after);
+    if (const auto us = facts.number("time_us")) spi::note_clock(facts, *us, before, after);
     facts.set("pooled", c.pooled() ? 1 : 0);
     if (c.shared().options.promotes_synchronous) facts.set("promotes", "synchronous");
     if (c.shared().direct) {

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <boost/asio/post.hpp>
 
+#include "holdfast/spi/bounded_time.hpp"
+
 namespace holdfast::postgresql {
 
 boot_clock::duration Waiters::interval(milliseconds ttl) noexcept {
@@ -97,7 +99,7 @@ void Waiters::heard(const Step& s, boot_clock::time_point asked, boot_clock::tim
         // Told while that answer was on its way: it is from before.
         if (n.hint && n.told > asked) return;
         n.holder = s.holder;
-        n.held_until = now + std::chrono::microseconds(s.left_us);
+        n.held_until = now + spi::bounded_length<std::chrono::microseconds>(s.left_us);
     } else {
         return;
     }

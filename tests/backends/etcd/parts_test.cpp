@@ -75,13 +75,17 @@ TEST_CASE("keys: an entry says who stands there for what, or it is somebody else
             CHECK(text < etcd::after(etcd::compatible_prefix(entry.units)));
         }
     }
-    for (const std::string other : {"", "hf1", "hf1 ", "hf1! ", "hf2 x", "x", "hf1p", "hf1p x",
-                                    "hf1p5 x", "hf1p5: x", "hf1p5:6 x", "hf1p0:0 x", "hf1p5:-1 x",
-                                    "hf1sp5:1 x", "hf1d x", "hf1!? x", "hf1p99999999999:1 x"}) {
+    for (const std::string other :
+         {"", "hf1", "hf1 ", "hf1! ", "hf2 x", "x", "hf1p", "hf1p x", "hf1p5 x", "hf1p5: x",
+          "hf1p5:6 x", "hf1p0:0 x", "hf1p5:-1 x", "hf1sp5:1 x", "hf1d x", "hf1d-5 x", "hf1!? x",
+          "hf1p99999999999:1 x"}) {
         INFO(other);
         CHECK_FALSE(etcd::read_entry(other));
         CHECK(etcd::units_in(other).exclusive());
     }
+    const auto damaged = etcd::read_entry("hf1d801796016158026 x");
+    REQUIRE(damaged.has_value());
+    CHECK(holdfast::boot_clock::now() + damaged->lock_delay > holdfast::boot_clock::now());
 }
 
 namespace {

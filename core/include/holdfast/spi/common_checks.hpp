@@ -7,6 +7,7 @@
 #include <string>
 
 #include "holdfast/clock.hpp"
+#include "holdfast/spi/bounded_time.hpp"
 #include "holdfast/spi/check.hpp"
 #include "holdfast/spi/net/endpoint.hpp"
 
@@ -61,12 +62,13 @@ inline constexpr std::string_view round_trip_consequence =
 inline constexpr std::string_view round_trip_remedy = "raise the ttl, or use a server nearby";
 
 /// Facts "clock_offset_ms", of the server against this machine, and "clock_doubt_ms". The server
-/// read its clock between `before` and `after`.
-inline void note_clock(Facts& facts, std::chrono::system_clock::time_point server,
+/// read its clock between `before` and `after`, as microseconds since 1970.
+inline void note_clock(Facts& facts, std::int64_t server_us,
                        std::chrono::system_clock::time_point before,
                        std::chrono::system_clock::time_point after) {
     using std::chrono::duration_cast;
     const auto half = (after - before) / 2;
+    const auto server = bounded_time<std::chrono::microseconds>(server_us);
     facts.set("clock_offset_ms", duration_cast<milliseconds>(server - (before + half)).count());
     facts.set("clock_doubt_ms", duration_cast<milliseconds>(half).count() + 1);
 }
