@@ -32,6 +32,7 @@ Scenario c1_open_loop();
 Scenario c1_documents();
 Scenario c2_ensemble();
 Scenario c2_members();
+Scenario c2_replicas();
 Scenario c3_hand_off();
 Scenario c3_burst();
 Scenario c3_polled();

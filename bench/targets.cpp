@@ -52,6 +52,8 @@ constexpr Aim aims[] = {
             {"C1", "zookeeper", "default", "whole price"}),
     at_most(1.1, "x", "etcd, uncontended, over the same requests",
             {"C1", "etcd", "default", "client overhead"}),
+    at_most(1.1, "x", "redis, cluster of three, uncontended, over one server",
+            {"C2", "redis", "cluster of 3", "time over one server's"}),
     at_least(0.7, "x", "redis plain, 1000 in flight, of bare hiredis",
              {"C1", "redis", "plain", over_floor, 1000}),
     at_least(0.4, "x", "redis, 1000 in flight, of the same bytes",

@@ -70,13 +70,18 @@ function parts() {
     part('What a network changes', ['Lock', '>without a delay', `>${short(Math.max(...pick({ scenario: 'C32' }).map((r) => r.x)))} ms each way`, '>round trips'],
       model.network.map((n) => [name(n), n.near ? model.time(n.near) : '–', model.time(n.far), n.trips === undefined ? '–' : n.trips.toFixed(1)]),
       'Through a proxy that delays each piece between client and servers; the links among servers are as they are.'),
-    part('Three and five servers', ['Lock', '', '>p50, us (least to most)'],
+    part('Several servers', ['Lock', '', '>p50, us (least to most)'],
       c2.map((r) => [name(r), r.metric.replace(', p50', ''), spread(r)]), "All servers share this machine's cores and disk."),
     part(`What waiting costs, ${short(model.waiters)} waiters`, ['Lock', '>us per hand-off', '>requests per hand-off'],
       c3.map((r) => [name(r), figure(r), figure(one({ scenario: 'C3', backend: r.backend, variant: r.variant, metric: 'requests per hand-off', x: r.x }))])),
     part('A paused holder', ['Lock', '>runs', '>stale writes', '>refused by the token', '>accepted in spite of it', '>next holder after, ms'],
       c12.map((r) => [name(r), short(r.n), figure(r), figure(paused(r, 'stale writes refused by a fenced store')),
         figure(paused(r, 'stale writes accepted by a fenced store')), figure(paused(r, 'time until the next holder'))])),
+    part('A primary dies', ['Lock', '>times', '>first grant after the fault, ms', '>after the new primary is named, ms', '>two holders'],
+      pick({ scenario: 'C33', metric: 'first grant after the fault' }).map((r) => {
+        const of = (metric) => one({ scenario: 'C33', metric, backend: r.backend, variant: r.variant });
+        return [name(r), short(r.n), spread(r), spread(of('first grant after the new primary is named')), figure(of('two holders'))];
+      }), '20 callers want one lock when the primary is killed or replaced.'),
     part('Faults, and two holders at once', ['', 'Set-up', 'Fault', '>runs with two holders', 'Notes'],
       faults.map((r) => [r.scenario, name(r), model.faultOf(r) || 'none', `${short(r.value)} of ${short(r.n)}`, plainCell(r.note.replace(/^of \d+ runs[;,]? ?/, ''))]),
       'Some set-ups are there to be caught; the notes say why.'),

@@ -171,6 +171,16 @@ function ensembles() {
   table('ensemble-table', ['Lock', '', right('p50, us, least – most'), right('CPU of all servers'), right('64 in flight, 1/s')], body);
 }
 
+function takeovers() {
+  const body = pick({ scenario: 'C33', metric: 'first grant after the fault' }).map((r) => {
+    const of = (metric) => one({ scenario: 'C33', metric, backend: r.backend, variant: r.variant });
+    return [named(r), right(short(r.n)), spread(r), spread(of('first grant after the new primary is named')), num(of('grants')),
+      num(of('acquisitions that failed')), num(of('two holders')), r.note];
+  });
+  table('takeover-table', ['Lock', right('times'), right('first grant after the fault, ms'), right('after the new primary is named, ms'),
+    right('grants'), right('acquisitions that failed'), right('two holders'), ''], body);
+}
+
 function bursts() {
   const body = pick({ scenario: 'C3', metric: 'burst: time until all survivors were served' }).map((r) => {
     const of = (metric) => one({ scenario: 'C3', metric, backend: r.backend, variant: r.variant, x: r.x });
@@ -392,4 +402,4 @@ function rest() {
   }, { once: true });
 }
 
-alerts(); firstScreen(); verdicts(); needs(); ratios(); openLoop(); handOffs(); ensembles(); bursts(); conflicts(); peers(); idle(); scale(); readers(); kinds(); network(); election(); half(); tasks(); ranks(); order(); delays(); damage(); histories(); faults(); runs(); timelines(); rest(); unfold(); redraw();
+alerts(); firstScreen(); verdicts(); needs(); ratios(); openLoop(); handOffs(); ensembles(); takeovers(); bursts(); conflicts(); peers(); idle(); scale(); readers(); kinds(); network(); election(); half(); tasks(); ranks(); order(); delays(); damage(); histories(); faults(); runs(); timelines(); rest(); unfold(); redraw();

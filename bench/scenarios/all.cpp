@@ -10,6 +10,7 @@ const std::vector<Scenario>& scenarios() {
         c1_documents(),
         c2_ensemble(),
         c2_members(),
+        c2_replicas(),
         c3_hand_off(),
         c3_burst(),
         c3_polled(),

@@ -7,6 +7,7 @@
 #include <deque>
 #include <functional>
 #include <holdfast/lab/postgres_servers.hpp>
+#include <holdfast/lab/redis_cluster.hpp>
 #include <holdfast/lab/redis_set.hpp>
 #include <memory>
 #include <thread>
@@ -22,6 +23,7 @@ namespace holdfast::bench {
 namespace {
 
 constexpr const char* id = "C33";
+constexpr const char* name_wanted = "wanted";
 constexpr std::size_t clients = 4, callers = 5;  // of each client
 constexpr std::chrono::seconds cap{60};
 
@@ -75,6 +77,41 @@ private:
     std::size_t former_ = 0;
 };
 
+class RedisClusterServers final : public Servers {
+public:
+    std::string url() const override { return cluster_.url() + "?ttl=3s&request_timeout=500ms"; }
+    void replace(history::Recorder& kills, const std::function<void()>& failed) override {
+        former_ = cluster_.owner(slot_);
+        const auto from = history::now();
+        cluster_.server(former_).kill();
+        kills.server_killed(from);
+        failed();
+        const std::size_t witness = (former_ + 1) % primaries;
+        lab::wait_until([&] { return cluster_.owner(slot_, witness) != former_; }, cap,
+                        "a replica to take over the slot");
+    }
+    void mend() override {
+        lab::RedisServer& former = cluster_.server(former_);
+        former.restart();
+        cluster_.wait_settled(cap);
+        lab::wait_until([&] { return former.info("replication")["master_link_status"] == "up"; },
+                        cap, "a copy of what the primary has");
+    }
+
+private:
+    static constexpr std::size_t primaries = 3;
+    static lab::RedisClusterOptions options() {
+        lab::RedisClusterOptions o;
+        o.primaries = primaries;
+        o.replicas = 1;
+        o.node_timeout = milliseconds(500);
+        return o;
+    }
+    lab::RedisCluster cluster_ = lab::RedisCluster::start(options());
+    unsigned slot_ = cluster_.slot_of(name_wanted);
+    std::size_t former_ = 0;
+};
+
 class PostgresqlServers final : public Servers {
 public:
     std::string url() const override { return servers_.url() + "?ttl=3s"; }
@@ -118,10 +155,10 @@ public:
 
 private:
     void work(const Client& client, std::size_t number, const std::filesystem::path& folder) {
-        const auto lock = client.make_lock("wanted").value();
+        const auto lock = client.make_lock(name_wanted).value();
         const auto promised = lock->capabilities();
         Diary diary(folder / fmt::format("{}.history", number), "caller");
-        const auto name = diary.name("wanted", &promised);
+        const auto name = diary.name(name_wanted, &promised);
         while (!ending_) {
             auto entry = diary.asked(name);
             auto lease = lock->acquire({.wait = cap});
@@ -157,6 +194,8 @@ const std::array cases{
     Case{"redis-sentinel", "SENTINEL FAILOVER", false, false,
          "the primary goes on until it is told",
          []() -> std::unique_ptr<Servers> { return std::make_unique<RedisServers>(false); }},
+    Case{"redis-cluster", "primary killed", false, false, "the others call it down after 500 ms",
+         []() -> std::unique_ptr<Servers> { return std::make_unique<RedisClusterServers>(); }},
     Case{"postgresql", "synchronous standby", true, true, "killed, and a standby promoted at once",
          []() -> std::unique_ptr<Servers> { return std::make_unique<PostgresqlServers>(); }},
 };
@@ -224,8 +263,9 @@ std::vector<Step> plan(const Options& options, const Site& site) {
 Scenario c33_takeover() {
     return {
         id, "a primary dies or is replaced under 20 waiters",
-        "Three servers, of which one is the primary: Redis with three Sentinels, PostgreSQL with "
-        "synchronous standbys. 20 callers in 4 clients want one lock for 5 ms each, again and "
+        "Servers of which one is the primary: Redis with three Sentinels, Redis Cluster, "
+        "PostgreSQL "
+        "with synchronous standbys. 20 callers in 4 clients want one lock for 5 ms each, again and "
         "again. The primary is killed, or replaced by SENTINEL FAILOVER, and comes back as a "
         "replica. The time to the next grant is measured, and every caller's record of what it "
         "believed is judged by the checker of histories.",
