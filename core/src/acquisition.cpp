@@ -122,6 +122,14 @@ void Acquisition::wake() {
         woken_ = true;  // the look under way may have been answered before the news
 }
 
+void Acquisition::moved() {
+    retry_.reset();
+    if (phase_ == Phase::resting)
+        leave();
+    else
+        wake();
+}
+
 void Acquisition::cancel(error_code why) {
     if (told_) return;
     finish(why);

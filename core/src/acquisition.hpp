@@ -37,6 +37,8 @@ public:
     void refuse(error_code why) { finish(why); }
     void fire(boot_clock::time_point now) override;
     void wake();
+    /// Another server takes over: whatever waited for its time is asked there at once.
+    void moved();
     void cancel(error_code);
 
     /// It waits behind other requests of this client, see Batches. The time of a request begins

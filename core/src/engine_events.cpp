@@ -57,10 +57,10 @@ void Engine::moved(std::string from, std::string to) {
     events->tell(std::move(e));
     post([self = shared_from_this()] {
         for (const auto& lease : self->leases_.all())
-            lease->renew_now();
+            lease->moved();
         const auto waiting = self->acquisitions_;
         for (const auto& [owner, acquisition] : waiting)
-            acquisition->wake();
+            acquisition->moved();
         self->watched.all_changed();
     });
 }

@@ -217,6 +217,13 @@ void LeaseImpl::renew_now() {
     engine_->renew(self());
 }
 
+void LeaseImpl::moved() {
+    if (!releasing_) return renew_now();
+    retry_.reset();
+    next_release_ = {};
+    fire(boot_clock::now());
+}
+
 spi::Held* LeaseImpl::prepare_renewal(boot_clock::time_point now) {
     if (!lives()) return nullptr;
     renewal_ = held(now, std::min(now + info_->request_timeout,

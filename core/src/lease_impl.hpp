@@ -95,6 +95,8 @@ public:
     /// The server itself has reported the loss.
     void reported_lost(error_code why, std::string text = {});
     void renew_now();
+    /// Another server takes over: it is asked for a renewal, or for an unanswered release, at once.
+    void moved();
     /// The release of this lease was requested.
     void asked();
     /// The engine is gone: leaves an unanswered release to the ttl.

@@ -360,6 +360,41 @@ TEST_CASE("after a move every lease is renewed, and every waiter attempts again,
     CHECK(client.stats().moves == 3);
 }
 
+TEST_CASE("what is still to be given back is asked of the next server at once", "[core]") {
+    const auto server = std::make_shared<Server>();
+    std::atomic<bool> moved{false};
+    const auto client =
+        scripted::open(server, "ttl=100s&request_timeout=100ms&backoff_min=20s&backoff_max=60s");
+    const auto move = [&] {
+        moved = true;
+        server->events.load()->moved("a:1", "b:1");
+    };
+    const auto lock = client.make_lock("a").value();
+    SECTION("a release") {
+        server->release = [&](spi::Held& h) {
+            h.released = moved ? hf::ReleaseResult::released : hf::ReleaseResult::unreachable;
+        };
+        auto lease = lock->acquire().value();
+        CHECK(lease.release() == hf::ReleaseResult::unreachable);
+        wait_until([&] { return server->releases == 2; }, 5s, "tried again, and not for a while");
+        move();
+        wait_until([&] { return server->releases == 3; }, 3s, "asked of the next one");
+    }
+    SECTION("an attempt that may have been granted") {
+        server->attempt = [](spi::Attempt& a) {
+            a.outcome = spi::Attempt::NoAnswer{unavailable()};
+        };
+        server->withdraw = [&](const spi::Attempt&) {
+            return moved ? hf::error_code() : unavailable();
+        };
+        CHECK_FALSE(lock->acquire({.wait = 0ms}).has_value());
+        wait_until([&] { return server->withdrawals > 0; }, 5s, "not withdrawn");
+        const int before = server->withdrawals;
+        move();
+        wait_until([&] { return server->withdrawals > before; }, 3s, "asked of the next one");
+    }
+}
+
 TEST_CASE("a request that is not answered ends no wait where another server takes over", "[core]") {
     const bool taken_over = GENERATE(true, false);
     const auto server = std::make_shared<Server>();

@@ -149,7 +149,8 @@ public:
     /// A holder of this name, which is watched, may have come or gone: see Backend::watch.
     virtual void changed(std::string_view name);
     /// Requests go to another server from now on, which may lack what the one before had. Core
-    /// reports each move, renews every lease, and has every waiter attempt again, at once.
+    /// reports each move; at once it renews every lease, has every waiter attempt again, and asks
+    /// again for every release and withdrawal that was not answered.
     virtual void moved(std::string from, std::string to);
     /// Something about the deployment that an operator should know. Each text is reported once.
     virtual void warn(std::string text) = 0;
