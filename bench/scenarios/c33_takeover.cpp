@@ -53,12 +53,7 @@ public:
             failed();
             set_.fail_over();
         }
-        const auto named = [&] {
-            for (std::size_t i = 0; i < set_.sentinel_ports().size(); ++i)
-                if (set_.primary(i) != former_) return true;
-            return false;
-        };
-        lab::wait_until(named, cap, "a Sentinel to name another primary");
+        set_.wait_replaced(former_, cap);
     }
     void mend() override {
         if (kills_) set_.server(former_).restart();
@@ -196,7 +191,8 @@ const std::array cases{
          []() -> std::unique_ptr<Servers> { return std::make_unique<RedisServers>(false); }},
     Case{"redis-cluster", "primary killed", false, false, "the others call it down after 500 ms",
          []() -> std::unique_ptr<Servers> { return std::make_unique<RedisClusterServers>(); }},
-    Case{"postgresql", "synchronous standby", true, true, "killed, and a standby promoted at once",
+    Case{"postgresql", "synchronous standby", true, true,
+         "killed, and a standby promoted at once; a release that it lacks lasts for the ttl, 3 s",
          []() -> std::unique_ptr<Servers> { return std::make_unique<PostgresqlServers>(); }},
 };
 

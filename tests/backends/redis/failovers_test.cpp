@@ -151,18 +151,8 @@ boot_clock::time_point fail_over(RedisSet& set, How how) {
         set.proxy(former).heal();
         set.fail_over();
     }
-    boot_clock::time_point first;
-    lab::wait_until(
-        [&] {
-            for (std::size_t i = 0; i < 3; ++i) {
-                if (set.primary(i) == former) continue;
-                first = boot_clock::now();
-                return true;
-            }
-            return false;
-        },
-        cap(60s), "a Sentinel names another primary");
-    return first;
+    set.wait_replaced(former, cap(60s));
+    return boot_clock::now();
 }
 
 void mend(RedisSet& set, How how, std::size_t former) {

@@ -84,6 +84,7 @@ TEST_CASE("sentinel: a switch is followed: leases are renewed there, a waiter go
     CHECK(set.ask_sentinel(0, {"CLIENT", "LIST"}).text.find("name=holdfast ") != std::string::npos);
 
     const auto former = set.fail_over();
+    set.wait_replaced(former, cap(60s));
     lab::wait_until([&] { return client.stats().moves == 1 && other.stats().moves == 1; }, cap(30s),
                     "both have moved");
     const auto now = set.primary();
@@ -114,6 +115,7 @@ TEST_CASE("sentinel: a lease that the new primary does not know is lost at once"
     // No message reaches it, so it finds out by itself.
     between.black_hole(3);
     const auto former = set.fail_over();
+    set.wait_replaced(former, cap(60s));
     lab::wait_until([&] { return set.primary(1) != former; }, cap(30s), "another is the primary");
     // As if that one had not had the last writes.
     set.server(set.primary(1)).cli({"DEL", "held"});
@@ -206,6 +208,7 @@ TEST_CASE("sentinel: a blocking call follows too", "[sentinel]") {
     for (int i = 0; i < 3; ++i)
         CHECK(cycle());
     const auto former = set.fail_over();
+    set.wait_replaced(former, cap(60s));
     lab::wait_until([&] { return client.stats().moves == 1; }, cap(30s), "it has moved");
     REQUIRE(set.primary() != former);
     // The former primary still takes writes for seconds: a lane that stayed there would be served.

@@ -176,6 +176,7 @@ TEST_CASE("TLS: under Sentinels a lock is renewed, handed over, and follows a fa
             },
             10s, "the replica has it");
     const auto former = set.fail_over();
+    set.wait_replaced(former, cap(60s));
     holdfast::lab::wait_until(
         [&] { return two.client.stats().moves == 1 && two.other.stats().moves == 1; }, cap(30s),
         "both have moved");

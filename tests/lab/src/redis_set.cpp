@@ -34,6 +34,9 @@ public:
                    "the Sentinels know each other and all servers");
     }
 
+    /// When SENTINEL FAILOVER was accepted last, unless that is over.
+    std::optional<std::chrono::steady_clock::time_point> asked;
+
     const RedisSetOptions& options() const { return options_; }
     std::vector<RedisServer>& servers() { return servers_; }
     std::vector<Proxy>& proxies() { return proxies_; }
@@ -272,7 +275,26 @@ std::size_t RedisSet::fail_over(std::size_t i) {
             return ask_sentinel(i, {"SENTINEL", "FAILOVER", name}).is_ok();
         },
         std::chrono::seconds(60), "SENTINEL FAILOVER is accepted");
+    impl_->asked = std::chrono::steady_clock::now();
     return former;
+}
+
+void RedisSet::wait_replaced(std::size_t former, std::chrono::nanoseconds cap) {
+    auto asked = std::exchange(impl_->asked, {});
+    const auto given_up = 2 * impl_->options().failover_timeout;
+    wait_until(
+        [&] {
+            for (std::size_t i = 0; i < sentinel_ports().size(); ++i) {
+                if (const auto named = impl_->primary(i); named && *named != former) return true;
+            }
+            const auto now = std::chrono::steady_clock::now();
+            if (asked && now > *asked + given_up) {
+                ask_sentinel(0, {"SENTINEL", "FAILOVER", name});
+                asked = now;
+            }
+            return false;
+        },
+        cap, "a Sentinel names another primary");
 }
 
 }  // namespace holdfast::lab
