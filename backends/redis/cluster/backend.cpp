@@ -132,7 +132,14 @@ ClusterBackend::ClusterBackend(const spi::Settings& s, spi::Context c)
         [events = &c.events](const std::string& from, const std::string& to) {
             events->moved(from, to);
         });
-    for (std::string& text : exposures(data_target(s)))
+    // All servers get the same password: one of them is enough to say so.
+    std::vector<std::string> exposed;
+    for (auto one = s.hosts.begin(); one != s.hosts.end() && exposed.empty(); ++one) {
+        spi::Settings alone = s;
+        alone.hosts = {*one};
+        exposed = exposures(data_target(alone));
+    }
+    for (std::string& text : exposed)
         c.events.warn(std::move(text));
 }
 

@@ -385,7 +385,11 @@ TEST_CASE("rights: a password that crosses the network in clear is remarked on")
     };
     asked("redis+sentinel://s.example/m", {}, "rediss+sentinel://");
     asked("rediss+sentinel://s.example/m", "&sentinel_tls=no", "sentinel_tls=yes");
-    const auto cluster = warned("redis+cluster://:word@cache.example");
-    REQUIRE(cluster.size() == 1);
-    CHECK_THAT(cluster[0], ContainsSubstring("rediss+cluster://"));
+    CHECK(warned("redis+cluster://:word@127.0.0.1,localhost").empty());
+    for (const char* hosts : {"cache.example", "127.0.0.1,cache.example,other.example"}) {
+        const auto cluster = warned(std::string("redis+cluster://:word@") + hosts);
+        REQUIRE(cluster.size() == 1);
+        CHECK_THAT(cluster[0],
+                   ContainsSubstring("cache.example") && ContainsSubstring("rediss+cluster://"));
+    }
 }
