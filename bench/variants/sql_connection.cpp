@@ -22,8 +22,12 @@ public:
                 numbered += c;
         try {
             pqxx::nontransaction alone(connection_);  // BEGIN and COMMIT are statements here
+            // What libpqxx 7.10 has in place of both, 6.4 lacks.
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
             const auto result =
                 alone.exec_params(numbered, pqxx::prepare::make_dynamic_params(values));
+#pragma GCC diagnostic pop
             SqlAnswer answer;
             answer.changed = static_cast<std::size_t>(result.affected_rows());
             for (const auto& row : result) {

@@ -64,7 +64,11 @@ std::vector<Held> hold_all(const hf::Client& client, const hf::LockOptions& comm
         REQUIRE(lease.has_value());
         *h.lease = std::move(*lease);
         wait_held_everywhere(*h.lease);
-        if (!common.renew) CHECK(h.lease->renew().has_value());
+        if (common.renew) continue;
+        const auto renewed = h.lease->renew();
+        INFO((renewed ? std::string() : renewed.error().message())
+             << ' ' << h.lease->last_error().text);
+        CHECK(renewed.has_value());
     }
     return all;
 }

@@ -45,7 +45,7 @@ public:
     /// Returns once it waits, where that can be seen.
     KindWaiter(const std::string& name, const hf::LockOptions& kind,
                const hf::AcquireOptions& options)
-        : KindWaiter(waiters_of(name), name, kind, options) {}
+        : KindWaiter(waiters_of(name).value(), name, kind, options) {}
 
 private:
     KindWaiter(std::size_t before, const std::string& name, const hf::LockOptions& kind,
@@ -118,7 +118,7 @@ TEST_CASE("kinds: readers are held beside each other, and a writer alone", "[kin
         REQUIRE(shown.holders.size() == 3);
         for (const auto& holder : shown.holders)
             CHECK(holder.mode == hf::Mode::shared);
-        CHECK(client.list(name)->size() == 1);
+        CHECK(client.list(name).value().size() == 1);
         CHECK(a.release() == hf::ReleaseResult::released);
         CHECK(b.release() == hf::ReleaseResult::released);
         CHECK(one->try_acquire().error() == errc::contended);
@@ -443,7 +443,7 @@ TEST_CASE("kinds: 256 permits at once", "[kinds][T19]") {
     CHECK(most.renew().has_value());
     CHECK(most.release() == hf::ReleaseResult::released);
     auto some = take(*sem, {.permits = 200});
-    CHECK(client.inspect(name)->holders.size() == 2);
+    CHECK(holders_of(client, name) == 2);
     some.release();
     rest.release();
     require_clean(name);
@@ -636,7 +636,7 @@ TEST_CASE("kinds: a holder is asked to release, and decides", "[kinds]") {
     auto next = take_shared(*lock_of(client, name, options));
     CHECK(next.renew().has_value());
     CHECK_FALSE(next.release_requested().stop_requested());
-    CHECK(client.request_release(name)->size() == 2);
+    CHECK(client.request_release(name).value().size() == 2);
     lab::wait_until([&] { return b.release_requested().stop_requested(); }, 10s, "all are asked");
     next.release();
     b.release();

@@ -192,7 +192,7 @@ TEST_CASE("T33: break revokes: told, never two holders; with `now` free at once"
     CHECK(client.break_lock(name, {.if_token = {{lease.fencing_token().value + 1}}}).error() ==
           errc::not_held);
     CHECK(lease.renew().has_value());
-    CHECK_FALSE(client.inspect(name)->last_break);
+    CHECK_FALSE(client.inspect(name).value().last_break);
     const auto broken = client.break_lock(name, {.note = "on call"});
     REQUIRE(broken.has_value());
     CHECK(broken->front().holder.owner == lease.owner_id());

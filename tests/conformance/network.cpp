@@ -6,6 +6,7 @@
 #include <random>
 #include <thread>
 
+#include "heard.hpp"
 #include "suite.hpp"
 
 using namespace suite;
@@ -315,13 +316,15 @@ TEST_CASE("T4: a place in line that vanished is taken anew until the deadline", 
     const auto name = fresh_name("place");
     auto holder = hold(*lock_of(open(), name, {.ttl = 3s}));
     // Three servers elect a leader before they answer again.
-    const auto client = open(backend().waits_for_late_answers());
+    test_support::Heard heard;
+    hf::ClientOptions options;
+    options.events = heard.sink();
+    const auto client = open(backend().waits_for_late_answers(), options);
     hf::result<hf::Lease> got = hf::Lease();
     hf::Diagnostics words;
     std::thread waiting(
         [&] { got = lock_of(client, name)->acquire({.wait = 60s, .diagnostics = &words}); });
-    lab::wait_until([&] { return client.stats().waiting == 1 && client.stats().attempts >= 1; }, 5s,
-                    "it waits");
+    lab::wait_until([&] { return heard.waits(); }, cap(10s), "it waits, and was told so");
     // The holder's key and the queue are gone.
     REQUIRE(backend().restart_server(lab::Data::fresh));
     waiting.join();

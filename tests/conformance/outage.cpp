@@ -1,6 +1,7 @@
 // A server that goes away under all leases of a client at once: for half a ttl, which costs no
 // lease, and for longer, which each of them is told, once and in time.
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <functional>
 #include <iostream>
@@ -8,6 +9,7 @@
 #include <optional>
 #include <vector>
 
+#include "heard.hpp"
 #include "suite.hpp"
 
 using namespace suite;
@@ -281,16 +283,22 @@ hf::milliseconds ttl_for(std::size_t n, hf::milliseconds least, hf::milliseconds
 TEST_CASE("T34: the servers restart with leases held and waiters queued", "[T34]") {
     if (!backend().restartable()) return;
     const auto name = fresh_name("restart");
-    const auto client = open("ttl=60s"), waiting_client = open("ttl=60s");
+    const auto client = open("ttl=60s");
     auto lease = hold(*lock_of(client, name)), other = hold(*lock_of(client, name + "-2"));
     wait_held_everywhere(lease);
     wait_held_everywhere(other);
     constexpr std::size_t n = 5;
-    const auto lock = lock_of(waiting_client, name);
     std::mutex mutex;
     std::vector<std::size_t> order;
     std::atomic<std::size_t> ended{0};
+    // Each is a client of its own, which is told that it waits.
+    std::array<test_support::Heard, n> heard;
+    std::vector<hf::Client> waiting;
     for (std::size_t i = 0; i < n; ++i) {
+        hf::ClientOptions options;
+        options.events = heard[i].sink();
+        waiting.push_back(open("ttl=60s", options));
+        const auto lock = lock_of(waiting[i], name);
         lock->async_acquire({.wait = 120s}, [&, i](hf::error_code ec, hf::Lease l) {
             {
                 const std::lock_guard hold_it(mutex);
@@ -301,10 +309,9 @@ TEST_CASE("T34: the servers restart with leases held and waiters queued", "[T34]
         });
         lab::wait_until(
             [&] {
-                return waiting_client.stats().waiting == i + 1 &&
-                       (!has(Capability::fifo) || waiters_of(name) == i + 1);
+                return heard[i].waits() && (!has(Capability::fifo) || waiters_of(name) == i + 1);
             },
-            10s, "in line");
+            cap(10s), "in line, and told so");
     }
     REQUIRE(backend().restart_server(lab::Data::keep));
     CHECK(ended == 0);

@@ -117,10 +117,9 @@ bool is_free(const hf::Client& client, const std::string& name) {
     return found && found->holders.empty();
 }
 
-std::size_t waiters_of(const std::string& name) {
+std::optional<std::size_t> waiters_of(const std::string& name) {
     static const hf::Client client = open();
-    const auto found = client.inspect(name);
-    return found ? found->waiters.size() : 0;
+    return waiters_of(client, name);
 }
 
 }  // namespace suite

@@ -16,9 +16,11 @@ using hf::Capability;
 using hf::errc;
 using test_support::cap;
 using test_support::hold;
+using test_support::holders_of;
 using test_support::lock_of;
 using test_support::this_trial;
 using test_support::Trial;
+using test_support::waiters_of;
 
 inline Harness& backend() {
     return Harness::instance();
@@ -47,8 +49,8 @@ std::size_t threads_now();
 std::size_t descriptors_now();
 /// Nobody holds it, as the server says; false also when it does not answer.
 bool is_free(const hf::Client&, const std::string& name);
-/// How many wait for the name, as the server sees it.
-std::size_t waiters_of(const std::string& name);
+/// How many wait for the name, as the server sees it; none while it does not answer.
+std::optional<std::size_t> waiters_of(const std::string& name);
 
 /// How a process of worker.cpp is started; its files, and its log, are in `folder`.
 lab::ProcessOptions worker_in(const std::string& mode, const std::string& url,

@@ -9,6 +9,7 @@
 
 // Version 2 shows its listeners only to whoever asks before the first include.
 #define CATCH_CONFIG_EXTERNAL_INTERFACES
+#include "heard.hpp"
 #include "suite.hpp"
 #include "zookeeper_client.hpp"
 
@@ -164,16 +165,13 @@ TEST_CASE("T4: a waiter whose node or session ended stands in line again", "[T4]
     }
     SECTION("every session ends") {
         auto holder = hold(*lock_of(open("ttl=2s&request_timeout=2s"), name));
-        std::atomic<bool> in_line{false};
+        test_support::Heard heard;
         hf::ClientOptions options;
-        options.events = [&](const hf::Event& e) {
-            if (e.kind == hf::Event::Kind::waiting) in_line = true;
-        };
+        options.events = heard.sink();
         const auto client = open("ttl=2s&request_timeout=2s", options);
         hf::result<hf::Lease> got = hf::Lease();
         std::thread waiting([&] { got = lock_of(client, name)->acquire({.wait = 30s}); });
-        // It has been answered: before that, one request's time-out bounds the whole call.
-        lab::wait_until([&] { return in_line.load(); }, 10s, "in line, and told so");
+        lab::wait_until([&] { return heard.waits(); }, cap(10s), "in line, and told so");
         servers->restart_all(lab::Data::fresh);
         waiting.join();
         INFO((got ? std::string() : got.error().message()));

@@ -2,7 +2,9 @@
 #pragma once
 #include <holdfast/holdfast.hpp>
 #include <memory>
+#include <optional>
 #include <string>
+#include <string_view>
 
 #include "catch.hpp"
 
@@ -34,6 +36,19 @@ inline holdfast::Lease hold(holdfast::Lock& lock,
     INFO((lease ? std::string("held") : lease.error().message()) << ' ' << words.text());
     REQUIRE(lease.has_value());
     return std::move(*lease);
+}
+
+/// How many hold it, or wait for it, as the server sees it; none while it does not answer, as on a
+/// machine that is busy with something else.
+inline std::optional<std::size_t> holders_of(const holdfast::Client& client,
+                                             std::string_view name) {
+    const auto seen = client.inspect(name);
+    return seen ? std::optional(seen->holders.size()) : std::nullopt;
+}
+inline std::optional<std::size_t> waiters_of(const holdfast::Client& client,
+                                             std::string_view name) {
+    const auto seen = client.inspect(name);
+    return seen ? std::optional(seen->waiters.size()) : std::nullopt;
 }
 
 }  // namespace test_support

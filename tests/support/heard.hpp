@@ -25,6 +25,9 @@ public:
             if (e.kind == kind) found.push_back(e);
         return found;
     }
+    /// Whether the server has answered somebody who waits. Before, the time-out of one request
+    /// bounds the whole call; from here on it lasts as long as its caller said.
+    bool waits() const { return !of(holdfast::Event::Kind::waiting).empty(); }
     /// Whether the text of an event has these words.
     bool says(const std::string& words) const {
         const std::lock_guard hold(mutex_);

@@ -7,11 +7,13 @@
 #include <holdfast/lab/wait_until.hpp>
 
 #include "catch.hpp"
+#include "client.hpp"
 
 namespace hf = holdfast;
 namespace lab = holdfast::lab;
 using hf::errc;
 using namespace std::chrono_literals;
+using test_support::waiters_of;
 
 namespace {
 
@@ -109,7 +111,7 @@ TEST_CASE("TLS: a waiter is notified, and a member wants to see the client's cer
                                                          CHECK_FALSE(ec);
                                                          granted = true;
                                                      });
-    lab::wait_until([&] { return client.inspect("access")->waiters.size() == 1; }, 10s, "in line");
+    lab::wait_until([&] { return waiters_of(client, "access") == 1; }, 10s, "in line");
     CHECK(held.release() == hf::ReleaseResult::released);
     lab::wait_until([&] { return granted.load(); }, 10s, "the waiter is granted");
 }

@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "catch.hpp"
+#include "client.hpp"
 #include "waiter.hpp"
 
 namespace hf = holdfast;
@@ -16,6 +17,8 @@ namespace lab = holdfast::lab;
 using hf::errc;
 using hf::ReleaseResult;
 using namespace std::chrono_literals;
+using test_support::holders_of;
+using test_support::waiters_of;
 
 namespace {
 
@@ -39,8 +42,8 @@ struct Family {
     std::unique_ptr<hf::Lock> of(const hf::LockOptions& options) {
         return client.make_lock("it", options).value();
     }
-    std::size_t waiters() { return client.inspect("it")->waiters.size(); }
-    std::size_t holders() { return client.inspect("it")->holders.size(); }
+    auto waiters() { return waiters_of(client, "it"); }
+    auto holders() { return holders_of(client, "it"); }
     /// Everything below the path, keys only.
     /// Without the records of breaks, which end after a day.
     std::string keys() const {
@@ -75,7 +78,7 @@ public:
         : InLine(f, f.open(), kind, options) {}
     InLine(Family& f, hf::Client own, const hf::LockOptions& kind,
            const hf::AcquireOptions& options)
-        : InLine(f, f.waiters(), std::move(own), kind, options) {}
+        : InLine(f, f.waiters().value(), std::move(own), kind, options) {}
     std::uint64_t requests() const { return client.stats().requests; }
 
 private:
@@ -110,9 +113,9 @@ TEST_CASE("family: what stands in the keys, and nothing when all have left") {
         delayed.lock_delay = std::chrono::minutes(3);
         auto reader = f.of(delayed)->try_acquire_shared().value();
         CHECK(f.value_of(reader) == "hf1sd180000 " + std::string(reader.owner_id()));
-        CHECK(*f.client.inspect("it")->holders.front().ttl_left <= 61s);
+        CHECK(*f.client.inspect("it").value().holders.front().ttl_left <= 61s);
         // The delay is not over earlier.
-        CHECK(f.client.break_lock("it")->front().free_in > 180s);
+        CHECK(f.client.break_lock("it").value().front().free_in > 180s);
         f.client.break_lock("it", {.now = true}).value();
     }
     {
@@ -139,7 +142,7 @@ TEST_CASE("family: what stands in the keys, and nothing when all have left") {
         CHECK(f.keys().empty());
         for (auto& lease : several)
             lease = f.of(permits_of(5))->acquire().value();
-        CHECK(f.client.break_lock("it", {.now = true})->size() == 4);
+        CHECK(f.client.break_lock("it", {.now = true}).value().size() == 4);
         CHECK(f.keys().empty());
     }
 }
@@ -175,7 +178,7 @@ TEST_CASE("family: a run of readers is granted together, and its writers are lef
     // Nobody woke a writer: all that they do is to look once a second.
     const auto before = looks();
     CHECK(lab::stays_true([&] { return looks() <= before + 20; }, 500ms));
-    CHECK(f.client.inspect("it")->holders.size() == many);
+    CHECK(holders_of(f.client, "it") == many);
     for (auto& lease : leases)
         lease.release();
     lab::wait_until([&] { return writes == 20; }, 30s, "all writers have had it");
@@ -221,7 +224,7 @@ TEST_CASE("family: the marker of permits whose holders died is in nobody's way")
     for (const hf::LockOptions& kind :
          {hf::LockOptions{}, readers_and_writers, permits_of(5), permits_of(3)}) {
         leave_marker();
-        CHECK(f.client.inspect("it")->holders.empty());
+        CHECK(holders_of(f.client, "it") == 0U);
         CHECK(f.client.list().value().empty());
         CHECK(f.of(kind)->try_acquire().value().release() == ReleaseResult::released);
         CHECK(f.keys().empty());
@@ -248,12 +251,12 @@ TEST_CASE("family: who waits while holders are broken or asked is neither") {
     for (int i = 0; i < 40; ++i)  // more than fit in one request
         held.push_back(f.lock->try_acquire_shared().value());
     InLine writer(f, readers_and_writers, writing), reader(f, readers_and_writers, reading);
-    CHECK(f.client.request_release("it")->size() == 40);
-    CHECK(f.client.break_lock("it", {.now = true})->size() == 40);
+    CHECK(f.client.request_release("it").value().size() == 40);
+    CHECK(f.client.break_lock("it", {.now = true}).value().size() == 40);
     auto w = writer.lease();
     CHECK(w.renew().has_value());
     CHECK_FALSE(w.release_requested().stop_requested());
-    CHECK(f.client.break_lock("it", {.now = true})->size() == 1);
+    CHECK(f.client.break_lock("it", {.now = true}).value().size() == 1);
     auto r = reader.lease();
     CHECK(r.renew().has_value());
     CHECK(r.release() == ReleaseResult::released);
@@ -267,20 +270,20 @@ TEST_CASE("family: who waited for it hears of a request at once, others with the
     auto waited = second.lease();
     CHECK(f.client.request_release("it", {.if_token = first.fencing_token()}).error() ==
           errc::not_held);
-    CHECK(f.client.request_release("it", {.if_token = waited.fencing_token()})->size() == 1);
-    CHECK(f.client.request_release("it")->size() == 1);  // again: nothing new
+    CHECK(f.client.request_release("it", {.if_token = waited.fencing_token()}).value().size() == 1);
+    CHECK(f.client.request_release("it").value().size() == 1);  // again: nothing new
     lab::wait_until([&] { return waited.release_requested().stop_requested(); }, 10s,
                     "the watch has told, long before its renewal");
     CHECK(waited.renew().has_value());
     CHECK(waited.downgrade().has_value());
-    CHECK(f.client.inspect("it")->holders.at(0).asked);
+    CHECK(f.client.inspect("it").value().holders.at(0).asked);
     CHECK(waited.release() == ReleaseResult::released);
     auto at_once = f.lock->acquire().value();
-    CHECK(f.client.request_release("it")->front().asked);
+    CHECK(f.client.request_release("it").value().front().asked);
     CHECK(at_once.renew().has_value());
     CHECK(at_once.release_requested().stop_requested());
-    CHECK(f.client.break_lock("it")->front().holder.revoked);
-    CHECK(f.client.request_release("it")->front().revoked);  // it holds until its end
+    CHECK(f.client.break_lock("it").value().front().holder.revoked);
+    CHECK(f.client.request_release("it").value().front().revoked);  // it holds until its end
 }
 
 TEST_CASE("family: etcdctl lock stands in line among readers, and keeps permits away") {
@@ -303,7 +306,12 @@ TEST_CASE("family: etcdctl lock stands in line among readers, and keeps permits 
     CHECK(theirs->alive());
     CHECK(f.holders() == 1);
     b.release();
-    lab::wait_until([&] { return f.client.inspect("it")->holders.at(0).foreign; }, 10s, "it holds");
+    lab::wait_until(
+        [&] {
+            const auto seen = f.client.inspect("it");
+            return seen && !seen->holders.empty() && seen->holders[0].foreign;
+        },
+        10s, "it holds");
     CHECK_FALSE(behind.done());
     CHECK(f.client.request_release("it").error() == errc::not_supported);
     CHECK(f.of(permits_of(2))->try_acquire().error() == errc::kind_mismatch);

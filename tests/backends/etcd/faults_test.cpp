@@ -12,12 +12,15 @@
 #include <vector>
 
 #include "catch.hpp"
+#include "client.hpp"
 #include "waiter.hpp"
 
 namespace hf = holdfast;
 namespace lab = holdfast::lab;
 using hf::errc;
 using namespace std::chrono_literals;
+using test_support::holders_of;
+using test_support::waiters_of;
 
 namespace {
 
@@ -129,7 +132,7 @@ TEST_CASE("a cluster: the leader dies, and a lease and a waiter live on") {
     auto held = client.make_lock("leader").value()->acquire({.wait = 10s}).value();
     const auto token = held.fencing_token();
     test_support::Waiter next(*other.make_lock("leader").value(), {});
-    lab::wait_until([&] { return client.inspect("leader")->waiters.size() == 1; }, 10s, "it waits");
+    lab::wait_until([&] { return waiters_of(client, "leader") == 1; }, 10s, "it waits");
     const auto dead = servers.kill_leader();
     const auto renewals = client.stats().renewals;
     lab::wait_until([&] { return client.stats().renewals >= renewals + 2; }, 20s, "renewals");
@@ -176,8 +179,7 @@ TEST_CASE("history is compacted while a client waits") {
     for (int i = 0; i < 3; ++i) {
         auto held = lock->acquire({.wait = 5s}).value();
         test_support::Waiter waiter(*other.make_lock("compacted").value(), {});
-        lab::wait_until([&] { return client.inspect("compacted")->waiters.size() == 1; }, 5s,
-                        "it waits");
+        lab::wait_until([&] { return waiters_of(client, "compacted") == 1; }, 5s, "it waits");
         // What the watch has not been told of is gone when it goes on after the restart.
         servers.compact();
         if (i > 0) servers.restart_all();
@@ -209,8 +211,7 @@ TEST_CASE("the waiters' lease ends behind our back: they stand in line again") {
             return other.stats().attempts > attempts;
         },
         10s, "it has asked again");
-    lab::wait_until([&] { return client.inspect("again")->waiters.size() == 1; }, 5s,
-                    "it waits again");
+    lab::wait_until([&] { return waiters_of(client, "again") == 1; }, 5s, "it waits again");
     CHECK(held.valid());
     CHECK(held.release() == hf::ReleaseResult::released);
     waiter.lease(10s).release();
@@ -255,15 +256,15 @@ TEST_CASE("etcdctl lock and Holdfast wait for each other") {
     };
     // It holds: we wait, and get it when it is killed and its lease has ended, or has let go.
     auto theirs = etcdctl({});
-    lab::wait_until([&] { return client.inspect("shared")->holders.size() == 1; }, 10s, "it holds");
-    CHECK(client.inspect("shared")->holders.front().foreign);
+    lab::wait_until([&] { return holders_of(client, "shared") == 1; }, 10s, "it holds");
+    CHECK(client.inspect("shared").value().holders.front().foreign);
     CHECK(lock->acquire({.wait = 0ms}).error() == errc::contended);
     CHECK(client.break_lock("shared").error() == errc::not_supported);
     theirs->signal(SIGTERM);
     auto ours = lock->acquire({.wait = 20s}).value();
     // We hold: it waits.
     theirs = etcdctl({"true"});
-    lab::wait_until([&] { return client.inspect("shared")->waiters.size() == 1; }, 10s, "it waits");
+    lab::wait_until([&] { return waiters_of(client, "shared") == 1; }, 10s, "it waits");
     CHECK(theirs->alive());
     CHECK(ours.release() == hf::ReleaseResult::released);
     CHECK(theirs->wait(20s)->code == 0);

@@ -4,10 +4,12 @@
 #include <holdfast/lab/wait_until.hpp>
 
 #include "catch.hpp"
+#include "client.hpp"
 
 namespace hf = holdfast;
 namespace lab = holdfast::lab;
 using namespace std::chrono_literals;
+using test_support::waiters_of;
 using Was = hf::PreviousHolder;
 
 TEST_CASE("marks: none, released, abandoned, crashed, and nothing is left of what went well") {
@@ -61,7 +63,7 @@ TEST_CASE("marks: a waiter is told, and one that gives up leaves no trace") {
         next = std::move(l);
         granted = true;
     });
-    lab::wait_until([&] { return first.inspect("it")->waiters.size() == 1; }, 10s, "in line");
+    lab::wait_until([&] { return waiters_of(first, "it") == 1; }, 10s, "in line");
     held.release(hf::Outcome::abandoned);
     lab::wait_until([&] { return granted.load(); }, 10s, "the waiter is granted");
     CHECK(next.previous_holder() == Was::abandoned);

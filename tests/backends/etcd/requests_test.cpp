@@ -13,12 +13,14 @@
 #include <vector>
 
 #include "catch.hpp"
+#include "client.hpp"
 #include "shown.hpp"
 #include "waiter.hpp"
 
 namespace hf = holdfast;
 namespace lab = holdfast::lab;
 using namespace std::chrono_literals;
+using test_support::waiters_of;
 
 namespace {
 
@@ -167,8 +169,7 @@ TEST_CASE("requests: a hand-over costs the same for any number of waiters") {
             return std::count_if(crowd.begin(), crowd.end(),
                                  [](const auto& w) { return w.done(); });
         };
-        lab::wait_until([&] { return holder.inspect("line")->waiters.size() == waiters; }, 10s,
-                        "all wait");
+        lab::wait_until([&] { return waiters_of(holder, "line") == waiters; }, 10s, "all wait");
         // Whoever may be granted at once has a lease of its own first, and waits on that of all
         // waiters then.
         lab::wait_until([&] { return leases_of(server, "/holdfast/line/").size() == 2; }, 10s,
@@ -176,7 +177,7 @@ TEST_CASE("requests: a hand-over costs the same for any number of waiters") {
         const auto standing = others.stats().requests;
         const auto joined = hf::boot_clock::now();
         crowd.emplace_back(*theirs, hf::AcquireOptions());
-        lab::wait_until([&] { return holder.inspect("line")->waiters.size() == waiters + 1; }, 10s,
+        lab::wait_until([&] { return waiters_of(holder, "line") == waiters + 1; }, 10s,
                         "one more waits");
         CHECK(others.stats().requests - standing <= 1 + beats_since(joined));
         const auto before = others.stats().requests + holder.stats().requests;

@@ -110,7 +110,7 @@ TEST_CASE("names differ in each of their bytes") {
     }
     for (std::size_t i = 0; i < names.size(); ++i) {
         INFO(names[i]);
-        CHECK(client.inspect(names[i])->holders.size() == 1);
+        CHECK(holders_of(client, names[i]) == 1);
         CHECK(held[i].renew().has_value());
         CHECK(held[i].release() == ReleaseResult::released);
         const auto again = lock_of(client, names[i])->try_acquire();
@@ -124,12 +124,12 @@ TEST_CASE("a list has what begins with its prefix, and no pattern counts") {
     std::vector<hf::Lease> held;
     for (const char* end : {"/a%", "/a_", "/ab", "/A", "\\", "'"})
         held.push_back(hold(client, at + end));
-    CHECK(client.list(at)->size() == 6);
-    CHECK(client.list(at + "/a%")->size() == 1);
-    CHECK(client.list(at + "/a_")->size() == 1);
-    CHECK(client.list(at + "/a")->size() == 3);
-    CHECK(client.list(at + "\\")->size() == 1);
-    CHECK(client.list(at + "'")->size() == 1);
+    CHECK(client.list(at).value().size() == 6);
+    CHECK(client.list(at + "/a%").value().size() == 1);
+    CHECK(client.list(at + "/a_").value().size() == 1);
+    CHECK(client.list(at + "/a").value().size() == 3);
+    CHECK(client.list(at + "\\").value().size() == 1);
+    CHECK(client.list(at + "'").value().size() == 1);
 }
 
 TEST_CASE("waiters ask at a bounded rate") {

@@ -15,7 +15,7 @@ void use_everything(const hf::Client& client) {
         CHECK(lease.fencing_token() > last);
         last = lease.fencing_token();
         CHECK(lock_of(client, "N")->try_acquire().error() == errc::contended);
-        CHECK(client.list("")->size() == 1);
+        CHECK(client.list("").value().size() == 1);
         CHECK(lease.renew().has_value());
         CHECK(lease.release() == ReleaseResult::released);
     }
@@ -24,9 +24,9 @@ void use_everything(const hf::Client& client) {
     auto one = shared->acquire_shared(), two = shared->acquire_shared();
     REQUIRE(one.has_value());
     REQUIRE(two.has_value());
-    CHECK(client.inspect("R")->holders.size() == 2);
+    CHECK(holders_of(client, "R") == 2);
     CHECK(one->renew().has_value());
-    CHECK(client.break_lock("R", {.now = true})->size() == 2);
+    CHECK(client.break_lock("R", {.now = true}).value().size() == 2);
     CHECK(shared->acquire({.wait = 5s}).has_value());
 }
 

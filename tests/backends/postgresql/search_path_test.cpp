@@ -67,8 +67,8 @@ TEST_CASE("functions and operators of other schemas do not run, whatever fits th
         std::async(std::launch::async, [&] { return lock_of(other, "N")->acquire({.wait = 30s}); });
     lab::wait_until([&] { return own.value("SELECT line IS NOT NULL FROM holdfast_lease") == "t"; },
                     cap(10s), "it stands in line");
-    CHECK(client.inspect("N")->holders.size() == 1);
-    CHECK(client.list("")->size() == 1);
+    CHECK(holders_of(client, "N") == 1);
+    CHECK(client.list("").value().size() == 1);
     CHECK(lease.release() == ReleaseResult::released);
     auto next = waiting.get();
     REQUIRE(next.has_value());

@@ -143,7 +143,7 @@ TEST_CASE("a schema may be named as a word of the statements' patterns") {
         const auto client = open(own().url(), "schema=" + encoded);
         auto lease = hold(client, "N");
         CHECK(lease.renew().has_value());
-        CHECK(client.inspect("N")->holders.size() == 1);
+        CHECK(holders_of(client, "N") == 1);
         CHECK(lease.release() == ReleaseResult::released);
         CHECK(own().value("SELECT count(*) FROM \"" + quoted + "\".holdfast_lease") == "1");
     }

@@ -94,10 +94,11 @@ TEST_CASE("cluster: a slot that moves keeps its lease, its waiter and its tokens
     const auto name = names_at_each(cluster)[0];
     const auto slot = cluster.slot_of(name);
     auto lease = lock_in(client, name)->acquire({.wait = 10s}).value();
-    auto other = hf::Client::open(cluster.url()).value();
+    Heard heard;
+    auto other = hf::Client::open(cluster.url(), {.events = heard.sink()}).value();
     const auto lock = lock_in(other, name);
     auto waits = std::async(std::launch::async, [&] { return lock->acquire({.wait = 60s}); });
-    lab::wait_until([&] { return other.stats().waiting == 1; }, cap(10s), "it waits");
+    lab::wait_until([&] { return heard.waits(); }, cap(10s), "it waits");
 
     cluster.begin_move(slot, 1);
     // Neither server can do anything for the name: some of its keys are there, others nowhere.
@@ -220,10 +221,11 @@ TEST_CASE("cluster: a primary is killed: its replica is found, leases and waiter
     auto& copy = cluster.server(replica);
     lab::wait_until([&] { return copy.info("keyspace")["db0"].find("keys=") == 0; }, cap(10s),
                     "the replica has it");
-    auto other = hf::Client::open(cluster.url()).value();
+    Heard heard_other;
+    auto other = hf::Client::open(cluster.url(), {.events = heard_other.sink()}).value();
     const auto wanted = lock_in(other, names[0]);
     auto waits = std::async(std::launch::async, [&] { return wanted->acquire({.wait = 60s}); });
-    lab::wait_until([&] { return other.stats().waiting == 1; }, cap(10s), "it waits");
+    lab::wait_until([&] { return heard_other.waits(); }, cap(10s), "it waits");
 
     const auto slot = cluster.slot_of(names[0]);
     cluster.server(0).kill();
@@ -254,12 +256,13 @@ TEST_CASE("cluster: a primary is killed: its replica is found, leases and waiter
 TEST_CASE("cluster: a lease that the new primary does not know is lost at once", "[cluster]") {
     test_support::Trial& trial = test_support::this_trial();
     auto cluster = RedisCluster::start(with_replicas());
-    auto client = hf::Client::open(cluster.url() + "?ttl=60s").value();
+    Heard heard;
+    auto client = hf::Client::open(cluster.url() + "?ttl=60s", {.events = heard.sink()}).value();
     const auto name = names_at_each(cluster)[0];
     auto lease = lock_in(client, name)->acquire({.wait = 10s}).value();
     const auto waiting = lock_in(client, name);
     auto waits = std::async(std::launch::async, [&] { return waiting->acquire({.wait = 60s}); });
-    lab::wait_until([&] { return client.stats().waiting == 1; }, cap(10s), "it waits");
+    lab::wait_until([&] { return heard.waits(); }, cap(10s), "it waits");
     const auto replica = cluster.replica_of(0);
     lab::wait_until(
         [&] {

@@ -146,5 +146,5 @@ TEST_CASE("grants: inspect and list") {
     CHECK(rig.list("t").value() == std::vector<std::string>{"two"});
     rig.release(b);
     CHECK(rig.list("t").value().empty());
-    CHECK(rig.inspect("nobody")->holders.empty());
+    CHECK(rig.inspect("nobody").value().holders.empty());
 }

@@ -110,8 +110,8 @@ TEST_CASE("line: a dead waiter is passed over, one that does not listen keeps it
     }
     Rig waiting(server.url());
     REQUIRE(waiting.attempt(w).busy());
-    CHECK(holder.inspect("a")->waiters.size() == 2);
-    holdfast::lab::wait_until([&] { return holder.inspect("a")->waiters.size() == 1; }, 5s,
+    CHECK(holder.inspect("a").value().waiters.size() == 2);
+    holdfast::lab::wait_until([&] { return holder.inspect("a").value().waiters.size() == 1; }, 5s,
                               "the dead waiter's time is over");
     CHECK(holder.release(h) == ReleaseResult::released);
     waiting.until([&] { return waiting.woken(w); }, "the live waiter is told");

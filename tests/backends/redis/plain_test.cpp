@@ -52,11 +52,11 @@ TEST_CASE("plain: inspect, list, break") {
     REQUIRE(rig.attempt(t).granted());
     server.cli({"SET", "other", "no lock"});
     CHECK(rig.list("").value() == std::vector<std::string>{"a"});
-    CHECK(rig.inspect("a")->holders.at(0).pid == getpid());
+    CHECK(rig.inspect("a").value().holders.at(0).pid == getpid());
     const auto broken = rig.break_lock("a");
     REQUIRE(broken.has_value());
     CHECK(broken->holder.owner == t.owner);
-    CHECK(rig.inspect("a")->holders.at(0).revoked);
+    CHECK(rig.inspect("a").value().holders.at(0).revoked);
     const auto h = rig.renew(t);
     CHECK(h.renewal == spi::Held::Renewal::lost);
     CHECK(h.renewal_error == errc::revoked);
@@ -67,7 +67,7 @@ TEST_CASE("plain: inspect, list, break") {
         5s, "the ttl is over");
     Try u("a");
     REQUIRE(rig.attempt(u).granted());
-    CHECK(rig.break_lock("a", true)->free_in == 0ms);
+    CHECK(rig.break_lock("a", true).value().free_in == 0ms);
     CHECK(server.cli({"EXISTS", "a"}).integer == 0);
     CHECK(server.cli({"KEYS", "*"}).elements.size() == 1);
 }

@@ -74,10 +74,11 @@ TEST_CASE("sentinel: a switch is followed: leases are renewed there, a waiter go
                 return set.server(i).cli({"EXISTS", "held"}).integer == 1;
             },
             10s, "the replica has it");
-    auto other = hf::Client::open(set.url()).value();
+    Heard heard_other;
+    auto other = hf::Client::open(set.url(), {.events = heard_other.sink()}).value();
     const auto wanted = lock_of(other, "held");
     auto waits = std::async(std::launch::async, [&] { return wanted->acquire({.wait = 60s}); });
-    lab::wait_until([&] { return other.stats().waiting == 1; }, cap(10s), "it waits");
+    lab::wait_until([&] { return heard_other.waits(); }, cap(10s), "it waits");
 
     const auto served_by = [&] { return client.inspect("held").value().server; };
     CHECK(served_by() == "127.0.0.1:" + std::to_string(set.announced(set.primary())));

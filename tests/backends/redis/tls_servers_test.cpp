@@ -6,6 +6,7 @@
 #include "cap.hpp"
 #include "catch.hpp"
 #include "examined.hpp"
+#include "heard.hpp"
 #include "holdfast/lab/redis_cluster.hpp"
 #include "holdfast/lab/redis_set.hpp"
 #include "holdfast/lab/temp_dir.hpp"
@@ -97,12 +98,11 @@ void check_silent(const std::string& url) {
 struct Two {
     Two(const std::string& url, const std::string& name)
         : client(holdfast::Client::open(url).value()),
-          other(holdfast::Client::open(url).value()),
+          other(holdfast::Client::open(url, {.events = heard.sink()}).value()),
           lease(client.make_lock(name).value()->acquire({.wait = 30s}).value()),
           wanted(other.make_lock(name).value()),
           waits(std::async(std::launch::async, [this] { return wanted->acquire({.wait = 60s}); })) {
-        holdfast::lab::wait_until([this] { return other.stats().waiting == 1; }, cap(10s),
-                                  "it waits");
+        holdfast::lab::wait_until([this] { return heard.waits(); }, cap(10s), "it waits");
     }
     /// The holder still holds, and hands over.
     holdfast::Lease hand_over() {
@@ -115,6 +115,7 @@ struct Two {
         CHECK(next->fencing_token().value > lease.fencing_token().value);
         return std::move(*next);
     }
+    test_support::Heard heard;
     holdfast::Client client, other;
     holdfast::Lease lease;
     std::unique_ptr<holdfast::Lock> wanted;

@@ -376,7 +376,7 @@ TEST_CASE("deployment: the rights that the README names are enough", "[config]")
     for (int i = 0; i < 2; ++i) {
         auto lease = hold(*lock);
         CHECK(lease.renew().has_value());
-        CHECK(client.inspect("name")->holders.size() == 1);
+        CHECK(holders_of(client, "name") == 1);
         CHECK(lease.release() == hf::ReleaseResult::released);
     }
     auto lease = hold(*lock);

@@ -24,9 +24,10 @@ using lab::RedisOptions;
 using lab::RedisServer;
 using test_support::cap;
 using test_support::hold;
-using test_support::instrumented;
+using test_support::holders_of;
 using test_support::lock_of;
 using test_support::open;
+using test_support::waiters_of;
 
 inline hf::boot_clock::time_point now() {
     return hf::boot_clock::now();

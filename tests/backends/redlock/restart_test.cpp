@@ -2,6 +2,7 @@
 #include <thread>
 
 #include "five.hpp"
+#include "heard.hpp"
 
 using namespace redlock_tests;
 
@@ -77,11 +78,12 @@ TEST_CASE("T34: every node restarts, one after the other, and the lease and a wa
           "[T34]") {
     Five five(true);
     const auto client = open(five.url("durable=yes&ttl=3s"));
-    const auto other = open(five.url("durable=yes&ttl=3s"));
+    test_support::Heard heard;
+    const auto other = open(five.url("durable=yes&ttl=3s"), {.events = heard.sink()});
     auto lease = hold(*lock_of(client, "name"));
     hf::result<hf::Lease> got = hf::Lease();
     std::thread waiting([&] { got = lock_of(other, "name")->acquire({.wait = 60s}); });
-    lab::wait_until([&] { return other.stats().waiting == 1; }, 5s, "it waits");
+    lab::wait_until([&] { return heard.waits(); }, cap(5s), "it waits");
     for (std::size_t i = 0; i < 5; ++i) {
         const auto id = five[i].info("server").at("run_id");
         five[i].kill();

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "direct.hpp"
+#include "heard.hpp"
 #include "holdfast/lab/temp_dir.hpp"
 #include "holdfast/lab/wall_clock.hpp"
 #include "trial.hpp"
@@ -74,13 +75,13 @@ TEST_CASE("a client that waits closes in time while the server hangs, and lost()
 
 TEST_CASE("killed and restarted: the lease goes on, waiters wait on, nobody is told wrong") {
     auto own = Server::start();
-    const auto client = open(own.url(), "ttl=6s"), waiter = open(own.url(), "ttl=6s");
+    test_support::Heard heard;
+    const auto client = open(own.url(), "ttl=6s"), waiter = open(own.url(), "ttl=6s", heard.sink());
     const auto name = fresh("restart");
     auto lease = hold(client, name);
     auto waiting = std::async(std::launch::async,
                               [&] { return lock_of(waiter, name)->acquire({.wait = 60s}); });
-    lab::wait_until([&] { return waiter.stats().waiting == 1 && waiter.stats().attempts >= 1; }, 5s,
-                    "it waits");
+    lab::wait_until([&] { return heard.waits(); }, cap(5s), "it waits, and was told so");
     own.kill();
     REQUIRE_FALSE(own.alive());
     CHECK(lease.renew().error() == errc::unavailable);

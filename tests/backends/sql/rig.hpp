@@ -29,6 +29,7 @@ using hf::PreviousHolder;
 using hf::ReleaseResult;
 using test_support::cap;
 using test_support::hold;
+using test_support::holders_of;
 using test_support::lock_of;
 
 /// A name that no other test uses.

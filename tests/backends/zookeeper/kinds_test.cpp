@@ -37,7 +37,7 @@ struct Beside {
     std::unique_ptr<hf::Lock> lock(const hf::LockOptions& kind = {}) {
         return lock_of(client, name, kind);
     }
-    std::size_t waiting() { return client.inspect(name)->waiters.size(); }
+    auto waiting() { return waiters_of(client, name); }
 
     const std::string name;
     hf::Client client;
@@ -191,7 +191,7 @@ TEST_CASE("kinds: Curator's word asks for the release, and does not stay") {
     lab::wait_until([&] { return lease.release_requested().stop_requested(); }, 10s, "asked");
     lab::wait_until(
         [&] {
-            const auto shown = here.client.inspect(here.name)->holders.at(0);
+            const auto shown = here.client.inspect(here.name).value().holders.at(0);
             return shown.owner == lease.owner_id() && shown.asked;
         },
         10s, "whose it is");
@@ -199,7 +199,7 @@ TEST_CASE("kinds: Curator's word asks for the release, and does not stay") {
     lease.release();
     // And it is what we write to Curator's.
     const auto theirs = here.curator("__WRIT__");
-    REQUIRE(here.client.request_release(here.name)->size() == 1);
+    REQUIRE(here.client.request_release(here.name).value().size() == 1);
     CHECK(here.plain.get(theirs).text == "__REVOKE__");
     here.gone(theirs);
     // Not to a latch, which would lose the id of its leader and never notice.
@@ -215,8 +215,8 @@ TEST_CASE("kinds: permits of Curator's count, and its queue is ours") {
     sem->try_acquire()->release();  // the folders are there
     const auto theirs = here.stranger("leases/_c_11111111-1111-4111-8111-111111111111-lease-");
     auto two = sem->acquire({.wait = 10s, .permits = 2}).value();
-    CHECK(here.client.inspect(here.name)->holders.size() == 2);
-    CHECK(here.client.list(here.name)->size() == 1);
+    CHECK(holders_of(here.client, here.name) == 2);
+    CHECK(here.client.list(here.name).value().size() == 1);
     CHECK(sem->try_acquire().error() == errc::contended);
     here.gone(theirs);
     const auto turn = here.stranger("locks/_c_11111111-1111-4111-8111-111111111111-lock-");
@@ -257,7 +257,7 @@ TEST_CASE("kinds: Curator's word in the nodes of several permits leaves one hold
         write(i);
     lab::wait_until([&] { return lease.release_requested().stop_requested(); }, 10s, "asked");
     lab::wait_until(whose, 10s, "whose they are");
-    CHECK(here.client.break_lock(here.name)->size() == 1);
+    CHECK(here.client.break_lock(here.name).value().size() == 1);
     lab::wait_until([&] { return lease.lost().stop_requested(); }, 10s, "it is broken");
     CHECK(lease.lost_reason() == errc::revoked);
 }
@@ -279,7 +279,7 @@ TEST_CASE("kinds: a holder of permits loses all with one") {
     lab::wait_until([&] { return lease.lost().stop_requested(); }, 10s, "it is lost");
     lab::wait_until([&] { return nodes() == 0; }, 10s, "nothing is left");
     auto now_all = sem->acquire({.wait = 10s, .permits = 6}).value();
-    CHECK(here.client.break_lock(here.name, {.now = true})->size() == 1);
+    CHECK(here.client.break_lock(here.name, {.now = true}).value().size() == 1);
     CHECK(nodes() == 0);
 }
 

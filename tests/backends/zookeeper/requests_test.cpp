@@ -131,7 +131,7 @@ TEST_CASE("requests: one acquire and release, exactly as the README has it") {
         const auto lock = lock_of(client, name, kind);
         for (int i = 0; i < 2; ++i)
             REQUIRE(lock->acquire(options)->release() == hf::ReleaseResult::released);
-        lab::wait_until([&] { return client.inspect(name)->holders.empty(); }, 10s, "it is free");
+        lab::wait_until([&] { return holders_of(client, name) == 0U; }, 10s, "it is free");
         proxy.record();
         auto lease = lock->acquire(options);
         REQUIRE(lease.has_value());

@@ -22,9 +22,10 @@ using holdfast::testing::ZooKeeperClient;
 using lab::ZooKeeperServers;
 using test_support::cap;
 using test_support::hold;
-using test_support::instrumented;
+using test_support::holders_of;
 using test_support::lock_of;
 using test_support::open;
+using test_support::waiters_of;
 
 /// One server for all tests that do not harm it.
 inline ZooKeeperServers& server() {

@@ -330,7 +330,7 @@ TEST_CASE("a waiter that fits is granted as soon as a break or a downgrade makes
         auto lease = hold(*lock_of(client, name, kind));
         const auto lock = lock_of(other, name, kind);
         test_support::Waiter waiter(*lock, {.mode = mode});
-        lab::wait_until([&] { return client.inspect(name)->waiters.size() == 1; }, 10s, "it waits");
+        lab::wait_until([&] { return waiters_of(client, name) == 1; }, 10s, "it waits");
         const auto start = now();
         make_room(lease, name);
         auto next = waiter.lease();
