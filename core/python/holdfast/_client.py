@@ -6,7 +6,7 @@ from ctypes import byref, c_void_p
 from typing import Any, AsyncIterator, Dict, Iterator, List, NamedTuple, Optional
 
 from . import _library as c
-from ._errors import check
+from ._errors import check, interpreter_exits
 from ._events import Event, Events
 from ._library import library
 from ._lock import Handle, Lock, SharedLock
@@ -246,6 +246,7 @@ _open: "weakref.WeakSet[Client]" = weakref.WeakSet()
 
 
 def _at_exit() -> None:
+    interpreter_exits()
     for client in list(_open):
         client.close()
 

@@ -1,4 +1,5 @@
 """The conditions of holdfast.h as exceptions, each below the built-in one that Python programs expect."""
+import threading
 from typing import Any, Dict, Type
 
 from . import _library as c
@@ -110,7 +111,20 @@ def made(code: int, native: int, message: str) -> Error:
     return _BY_CODE.get(code, Internal)(message, code, native)
 
 
+_exiting = False
+
+
+def interpreter_exits() -> None:
+    """From now on a call that fails on another thread does not return: it can only be a daemon thread, whose exception nobody
+    handles any more, and which would end the process if it wrote that while the interpreter is taken down."""
+    global _exiting
+    _exiting = True
+
+
 def check(code: int, info: "c.ErrorInfo") -> None:
     """Raises the exception for the code of a call."""
-    if code != c.OK:
-        raise error_of(info)
+    if code == c.OK:
+        return
+    if _exiting and threading.current_thread() is not threading.main_thread():
+        threading.Event().wait()
+    raise error_of(info)
