@@ -431,7 +431,9 @@ void mariadb_clients() {
     };
     CHECK(select("word", server.ca_file()) == "0 holdfast");
     CHECK(contains(select("other", server.ca_file()), "Access denied"));
-    CHECK(contains(select("word", {}), "Access denied"));  // without TLS
+    // Without TLS; MariaDB 11 says what it misses.
+    const auto clear = select("word", {});
+    CHECK(contains(clear, "Access denied") || contains(clear, "insecure transport"));
     const auto other = make_tls_files(directory.path());
     CHECK(contains(select("word", other.ca), "certificate"));
     CHECK(contains(error_of([&] { (void)server.replica(); }), "binary_log"));

@@ -65,6 +65,7 @@ constexpr Known numbers[] = {
     {2061, Error::denied},          // TLS is needed for it
     {3024, Error::timed_out},       // max_execution_time
     {3118, Error::denied},          // the account is locked
+    {3159, Error::denied},          // require_secure_transport, and there is no TLS
     {4151, Error::denied},          // the account is locked
     {5010, Error::denied},          // a way to authenticate that is not allowed
     {5014, Error::closed},          // the connection broke while sending
