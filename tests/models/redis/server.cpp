@@ -242,6 +242,8 @@ bool command(lua_State* l, const Words& w) {
 constexpr const char* wrong_type =
     "WRONGTYPE Operation against a key holding the wrong kind of value";
 constexpr const char* read_only = "READONLY You can't write against a read only replica.";
+constexpr const char* not_local =
+    "ERR Script attempted to access a non local key in a cluster node";
 
 int call(lua_State* l, bool raise) {
     bool fits = true;
@@ -262,7 +264,10 @@ int call(lua_State* l, bool raise) {
             std::transform(w[0].begin(), w[0].end(), w[0].begin(),
                            [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
         try {
-            if (failed.empty() && wire->read_only && writes(w.at(0))) {
+            if (failed.empty() && wire->has_keys && !wire->has_keys(w)) {
+                fits = false;
+                words = not_local;
+            } else if (failed.empty() && wire->read_only && writes(w.at(0))) {
                 fits = false;
                 words = read_only;
             } else if (failed.empty()) {

@@ -3,6 +3,7 @@
 // run, so that a script cannot be checked against a server that does something else.
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -32,11 +33,13 @@ struct Store {
     void sweep();  ///< drops what has expired, so that equal states are equal
 };
 
-/// Who listens to a channel at this server, what a script published (replicas publish it, too), and
-/// whether the server refuses writes.
+/// Who listens to a channel at this server, what a script published (replicas publish it, too),
+/// whether the server refuses writes, and in a cluster each command whose keys it does not have.
 struct Wire {
     std::map<std::string, int> listeners;
     bool read_only = false;
+    /// Asked for each command of a script; empty: it has all keys.
+    std::function<bool(const std::vector<std::string>&)> has_keys;
     std::vector<std::pair<std::string, std::string>> published;
 };
 
