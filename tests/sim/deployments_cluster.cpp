@@ -72,10 +72,8 @@ public:
     Memory memory() const override { return {.any = !plain(), .claims = false}; }
     bool may_forget() const override { return forgot_; }
     bool may_overlap() const override { return kernel_.now() < overlaps_until_; }
-    /// To know the slots takes two answers, within half a time-out or half a second.
-    Nanos farthest(Nanos request_timeout) const override {
-        return std::min(request_timeout / 5, 210 * ms);
-    }
+    /// The slots are told within half a time-out or half a second, or not at all.
+    Nanos farthest(Nanos request_timeout) const override { return request_timeout / 4; }
     /// Who waits is not listened for where its slot is now, until it looks.
     Nanos hand_off(bool notified) const override {
         return Deployment::hand_off(notified && !goes_on_moving_);

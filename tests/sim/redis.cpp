@@ -105,7 +105,7 @@ void Redis::move_key(const std::string& key, Redis& to) {
     if (moved.empty()) return;
     std::int64_t& expires = moved.mapped().expires;
     if (expires >= 0) expires = to.store_.now + std::max<std::int64_t>(1, expires - store_.now);
-    to.store_.keys.insert(std::move(moved));
+    to.store_.keys[key] = std::move(moved.mapped());
 }
 
 void Redis::opened(const std::shared_ptr<Connection>& c) {

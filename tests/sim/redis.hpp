@@ -43,7 +43,8 @@ public:
     bool is_replica() const noexcept { return role_ == Role::replica; }
     /// What a primary had.
     void copy(const model::Store& from) { store_.keys = from.keys; }
-    /// MIGRATE: the key is the other server's from now on, with what is left of its time.
+    /// MIGRATE with REPLACE: the key is the other server's from now on, with what is left of its
+    /// time.
     void move_key(const std::string& key, Redis& to);
     bool listens(const std::string& channel) const;
     /// Called after each command that was done.

@@ -223,7 +223,7 @@ void Acquire::refused(std::string_view text) {
     if (nothing_done(ec))
         attempt_.outcome = Attempt::Failed{ec, for_now(ec)};
     else
-        attempt_.outcome = Attempt::NoAnswer{ec, for_now(ec)};
+        attempt_.outcome = Attempt::NoAnswer{ec};
 }
 
 void Acquire::missing(const spi::Failure& failed, bool sent) {
