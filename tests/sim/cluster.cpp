@@ -13,16 +13,15 @@ constexpr const char* cluster_port = "6379";
 
 /// Empty: whoever is asked does it by itself.
 Command keys_of(const Command& words) {
-    static const std::set<std::string> without{"PING",        "INFO",    "TIME",   "SUBSCRIBE",
-                                               "UNSUBSCRIBE", "PUBLISH", "PUBSUB", "CLIENT"};
+    static const std::set<std::string> without{"PING", "INFO", "SUBSCRIBE", "UNSUBSCRIBE",
+                                               "CLIENT"};
     const std::string& name = words.front();
     if (without.contains(name)) return {};
     if (name.starts_with("EVAL")) {
         const auto first = words.begin() + 3;
         return {first, first + static_cast<std::ptrdiff_t>(std::stoul(words.at(2)))};
     }
-    if (name == "DEL" || name == "EXISTS") return {words.begin() + 1, words.end()};
-    return {words.at(1)};
+    return model::keys_of(words);
 }
 
 }  // namespace

@@ -43,6 +43,9 @@ struct Wire {
     std::vector<std::pair<std::string, std::string>> published;
 };
 
+/// The keys of a command that may be in a script; none: any server does it.
+std::vector<std::string> keys_of(const std::vector<std::string>& words);
+
 class Lua {
 public:
     Lua();
@@ -51,7 +54,7 @@ public:
     Lua& operator=(const Lua&) = delete;
 
     /// Runs a script as EVAL does and returns its answer: one text per lock, "E WORDS" where the
-    /// server refused to write.
+    /// server refused to write, or does not have a key.
     std::vector<std::string> run(const std::string& script, const std::vector<std::string>& keys,
                                  const std::vector<std::string>& arguments, Store&, Wire&);
 
