@@ -73,7 +73,9 @@ public:
     bool may_forget() const override { return forgot_; }
     bool may_overlap() const override { return kernel_.now() < overlaps_until_; }
     /// The slots are told within half a time-out or half a second, or not at all.
-    Nanos farthest(Nanos request_timeout) const override { return request_timeout / 4; }
+    Nanos farthest(Nanos request_timeout) const override {
+        return std::min(request_timeout / 2, 500 * ms) * 4 / 5;
+    }
     /// Who waits is not listened for where its slot is now, until it looks.
     Nanos hand_off(bool notified) const override {
         return Deployment::hand_off(notified && !goes_on_moving_);
