@@ -160,7 +160,8 @@ TEST_CASE("cluster: what a move cuts short in the middle is no loss", "[cluster]
 
 TEST_CASE("cluster: mode=plain works while a slot is on its way, by ASK", "[cluster]") {
     auto cluster = RedisCluster::start();
-    auto client = hf::Client::open(cluster.url() + "?mode=plain").value();
+    auto client =
+        hf::Client::open(cluster.url() + "?mode=plain&ttl=60s&request_timeout=20s").value();
     const auto name = names_at_each(cluster)[0];
     const auto slot = cluster.slot_of(name);
     const auto held = "{" + name + "}held";
@@ -168,7 +169,9 @@ TEST_CASE("cluster: mode=plain works while a slot is on its way, by ASK", "[clus
     cluster.begin_move(slot, 1);
     // One that the former server has stays there; one that it has not is the other one's.
     CHECK(lock_in(client, held)->acquire({.wait = 0ms}).error() == errc::contended);
-    auto lease = lock_in(client, name)->acquire({.wait = 10s});
+    hf::Diagnostics words;
+    auto lease = lock_in(client, name)->acquire({.wait = 10s, .diagnostics = &words});
+    INFO((lease ? "granted" : lease.error().message()) << ' ' << words.text());
     REQUIRE(lease.has_value());
     CHECK(lock_in(client, name)->acquire({.wait = 0ms}).error() == errc::contended);
     CHECK(cluster.server(0).cli({"GET", held}).text == kept.owner_id());
