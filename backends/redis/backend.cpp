@@ -319,17 +319,34 @@ void RedisBackend::notice(std::string_view reply, Operation* to) {
         to->ask_at(member_->whole(redirect->to));
 }
 
+awaitable<RedisBackend::Answer> RedisBackend::send(std::span<Request> calls,
+                                                   boot_clock::time_point deadline) {
+    Answer answer;
+    if (!connection_->is_ready()) answer.failed = co_await connection_->ready(deadline);
+    if (!answer.failed) {
+        auto task = run(calls, deadline);
+        answer = co_await std::move(task);
+    }
+    if (answer.failed && member_) answer.failed = member_->judged(std::move(answer.failed));
+    co_return answer;
+}
+
+awaitable<spi::Answer<std::vector<Reply>>> RedisBackend::ask(std::vector<Command> all,
+                                                             boot_clock::time_point deadline) {
+    std::vector<Request> calls(all.size());
+    for (std::size_t i = 0; i < all.size(); ++i)
+        calls[i].command = std::move(all[i]);
+    auto task = send(calls, deadline);
+    Answer answer = co_await std::move(task);
+    if (answer.failed) co_return std::move(answer.failed);
+    co_return std::move(answer.replies);
+}
+
 awaitable<spi::Answer<Reply>> RedisBackend::ask(const Command& c, const Script* script,
                                                 boot_clock::time_point deadline) {
-    if (!connection_->is_ready()) {
-        auto unreachable = co_await connection_->ready(deadline);
-        if (unreachable && member_) unreachable = member_->judged(std::move(unreachable));
-        if (unreachable) co_return unreachable;
-    }
     Request one{c, script, {}};
-    auto task = run({&one, 1}, deadline);
+    auto task = send({&one, 1}, deadline);
     Answer answer = co_await std::move(task);
-    if (answer.failed && member_) answer.failed = member_->judged(std::move(answer.failed));
     if (answer.failed) co_return std::move(answer.failed);
     Reply& r = answer.replies.front();
     if (r.is(Reply::Type::error)) {

@@ -74,6 +74,9 @@ public:
     /// One reply, or its error for the caller.
     awaitable<spi::Answer<Reply>> ask(const Command& c, const Script* script,
                                       boot_clock::time_point deadline);
+    /// A reply to each of these, which are sent together; an error reply is a reply.
+    awaitable<spi::Answer<std::vector<Reply>>> ask(std::vector<Command> all,
+                                                   boot_clock::time_point deadline);
     /// It is no primary any more: closes all connections, so that what it still says counts no
     /// more. The next request connects anew.
     void leave();
@@ -106,6 +109,8 @@ protected:
     /// error reply is a reply.
     awaitable<Answer> run(std::span<Request>, boot_clock::time_point deadline,
                           std::uint64_t link = 0);
+    /// The same on one that is made if need be; what failed is judged.
+    awaitable<Answer> send(std::span<Request>, boot_clock::time_point deadline);
     /// Whether this server, which may have changed since the connection was made, is one whose data
     /// is the truth: a replica's may be older.
     awaitable<spi::Failure> still_usable(boot_clock::time_point deadline);

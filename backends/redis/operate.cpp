@@ -161,13 +161,12 @@ awaitable<spi::Answer<std::vector<Reply>>> RedisBackend::values_of(
         co_return std::move(values->elements);
     }
     // A command has one slot in a cluster. A name that has moved meanwhile is listed elsewhere.
-    std::vector<Request> calls(locks.size());
+    std::vector<Command> calls(locks.size());
     for (std::size_t i = 0; i < locks.size(); ++i)
-        calls[i].command.add("GET").add(locks[i]);
-    auto asking = run(calls, deadline);
-    Answer answer = co_await std::move(asking);
-    if (answer.failed) co_return member_->judged(std::move(answer.failed));
-    co_return std::move(answer.replies);
+        calls[i].add("GET").add(locks[i]);
+    auto asking = ask(std::move(calls), deadline);
+    auto values = co_await std::move(asking);
+    co_return values;
 }
 
 awaitable<spi::Answer<std::vector<std::string>>> RedisBackend::list(

@@ -53,6 +53,9 @@ constexpr Meaning meanings[] = {
     {Error::moving, errc::unavailable,
      "the cluster moves this name's slot to another server, and serves it again after that",
      Meaning::said},
+    {Error::cut_short, errc::unavailable,
+     "the cluster moves this name's slot to another server, and serves it again after that",
+     Meaning::said},
     {Error::uncovered, errc::unavailable,
      "no server of the cluster has this name's slot: `holdfast doctor` says more", Meaning::said},
     {Error::no_cluster, errc::not_supported, "this server is not part of a Redis Cluster"},
@@ -110,6 +113,8 @@ error_code from_reply(std::string_view text) noexcept {
     for (auto at = text.find(behind); at != text.npos; at = text.find(behind, at + 1))
         for (const Prefix& p : prefixes)
             if (text.substr(at + behind.size()).starts_with(p.text)) return make(p.code);
+    // While the slot is on its way, a key that is not there is looked for at the other server.
+    if (text.find("access a non local key") != text.npos) return make(Error::cut_short);
     // A right that is missing inside a script comes with other words in front.
     if (text.find("NOPERM") != text.npos || text.find("ACL failure in script") != text.npos ||
         text.find("The user executing the script can't") != text.npos)
@@ -177,7 +182,8 @@ bool of_one_key(const error_code& ec) noexcept {
 bool for_now(const error_code& ec) noexcept {
     return ec == make(Error::busy) || ec == make(Error::read_only) || ec == make(Error::no_write) ||
            ec == make(Error::no_memory) || ec == make(Error::few_replicas) ||
-           ec == make(Error::moving) || ec == make(Error::uncovered);
+           ec == make(Error::moving) || ec == make(Error::uncovered) ||
+           ec == make(Error::cut_short);
 }
 
 bool waits_out(const error_code& ec) noexcept {

@@ -37,7 +37,8 @@ enum class Error {
     moving,           ///< TRYAGAIN: the slot is on its way to another server of the cluster
     uncovered,        ///< CLUSTERDOWN, or no server has the slot
     no_cluster,       ///< a server outside of a cluster
-    two_slots         ///< a name whose keys a cluster would keep apart
+    two_slots,        ///< a name whose keys a cluster would keep apart
+    cut_short  ///< a script that missed a key which it had removed itself: the slot is on its way
 };
 
 const boost::system::error_category& category() noexcept;

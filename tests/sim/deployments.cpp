@@ -234,6 +234,7 @@ std::unique_ptr<Deployment> make_deployment(const std::string& backend, Kernel& 
                                             const Options& o) {
     if (backend == "redis") return make_redis(k, o);
     if (backend == "redis-sentinel") return make_redis_sentinel(k, o);
+    if (backend == "redis-cluster") return make_redis_cluster(k, o);
     if (backend == "redlock") return make_redlock(k, o);
     if (backend == "etcd") return std::make_unique<Etcd>(k);
     if (backend == "zookeeper") return std::make_unique<ZooKeeper>(k);

@@ -97,28 +97,7 @@ public:
     void heal() override { server_.recover(); }
 
     std::string contradicts(const Belief& b, const Name& n) override {
-        const model::Store& store = server_.store();
-        const auto* lock = store.find(n.text);
-        if (lock == nullptr) return "its key is not there";
-        Nanos until = lock->expires;
-        if (lock->text != b.owner) {
-            const auto* parts = store.find("{" + n.text + "}:hf:r");
-            const bool marked = lock->text.starts_with("hf:s:") || lock->text.starts_with("hf:p:");
-            if (!marked || parts == nullptr) return "its key says " + lock->text;
-            for (std::uint32_t i = 1; i <= b.lease->permits(); ++i) {
-                const auto part =
-                    parts->scores.find(i == 1 ? b.owner : b.owner + "#" + std::to_string(i));
-                if (part == parts->scores.end()) return "a part of it is not there";
-                until = std::min(until, static_cast<Nanos>(part->second));
-            }
-        }
-        const Nanos believed = b.process->when(b.lease->valid_until().time_since_epoch().count());
-        until -= n.options.lock_delay.count();
-        if (server_.machine.when(until * ms) < believed)
-            return "the server ends it " +
-                   std::to_string((believed - server_.machine.when(until * ms)) / us) +
-                   " us before it does";
-        return {};
+        return RedisOrder::contradicts(server_.store(), server_.machine, b, n);
     }
 
     std::string wrong() const override { return wrong_; }

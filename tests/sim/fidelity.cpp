@@ -16,7 +16,9 @@
 namespace {
 
 namespace lab = holdfast::lab;
+using holdfast::sim::leave_out_places;
 using holdfast::sim::Random;
+using holdfast::sim::read_reply;
 
 using Words = std::vector<std::string>;
 
@@ -26,38 +28,6 @@ const T& one_of(Random& r, const std::vector<T>& all) {
 }
 
 // --- Redis
-
-/// A reply of the simulated server, read as the lab reads the real one's.
-lab::Reply read_reply(const std::string& bytes, std::size_t& at) {
-    const char kind = bytes.at(at);
-    const auto end = bytes.find("\r\n", at);
-    const std::string line = bytes.substr(at + 1, end - at - 1);
-    at = end + 2;
-    using Type = lab::Reply::Type;
-    lab::Reply out;
-    switch (kind) {
-        case '+':
-        case '-':
-            out.type = kind == '+' ? Type::status : Type::error;
-            out.text = line;
-            break;
-        case ':':
-            out.type = Type::integer;
-            out.integer = std::stoll(line);
-            break;
-        case '$':
-            if (line == "-1") break;
-            out.type = Type::bulk;
-            out.text = bytes.substr(at, std::stoul(line));
-            at += out.text.size() + 2;
-            break;
-        default:
-            out.type = Type::array;
-            for (int n = std::stoi(line); n > 0; --n)
-                out.elements.push_back(read_reply(bytes, at));
-    }
-    return out;
-}
 
 /// One that the scripts and the backends send, with arguments that meet each other often.
 Words redis_command(Random& r) {
@@ -146,15 +116,6 @@ std::string shown(const Words& words) {
     for (const std::string& w : words)
         out += (out.empty() ? "" : " ") + (w.empty() ? "''" : w);
     return out;
-}
-
-/// Where an error arose in a script is told in words of each server's own.
-void leave_out_places(lab::Reply& r) {
-    if (r.is_error())
-        for (const char* known : {"WRONGTYPE", "READONLY"})
-            if (r.text.find(known) != r.text.npos) r.text = known;
-    for (lab::Reply& e : r.elements)
-        leave_out_places(e);
 }
 
 /// The real server's clock, in ms.
@@ -294,10 +255,53 @@ int redis(std::uint64_t seed, std::uint64_t count) {
 
 }  // namespace
 
+namespace holdfast::sim {
+
+lab::Reply read_reply(const std::string& bytes, std::size_t& at) {
+    const char kind = bytes.at(at);
+    const auto end = bytes.find("\r\n", at);
+    const std::string line = bytes.substr(at + 1, end - at - 1);
+    at = end + 2;
+    using Type = lab::Reply::Type;
+    lab::Reply out;
+    switch (kind) {
+        case '+':
+        case '-':
+            out.type = kind == '+' ? Type::status : Type::error;
+            out.text = line;
+            break;
+        case ':':
+            out.type = Type::integer;
+            out.integer = std::stoll(line);
+            break;
+        case '$':
+            if (line == "-1") break;
+            out.type = Type::bulk;
+            out.text = bytes.substr(at, std::stoul(line));
+            at += out.text.size() + 2;
+            break;
+        default:
+            out.type = Type::array;
+            for (int n = std::stoi(line); n > 0; --n)
+                out.elements.push_back(read_reply(bytes, at));
+    }
+    return out;
+}
+
+void leave_out_places(lab::Reply& r) {
+    if (r.is_error())
+        for (const char* known : {"WRONGTYPE", "READONLY", "access a non local key"})
+            if (r.text.find(known) != r.text.npos) r.text = known;
+    for (lab::Reply& e : r.elements)
+        leave_out_places(e);
+}
+
+}  // namespace holdfast::sim
+
 int main(int count, char** words) {
     if (count < 3) {
         std::fputs(
-            "fidelity redis|etcd|zookeeper REQUESTS [SEED]   a new seed by default\n"
+            "fidelity redis|redis-cluster|etcd|zookeeper REQUESTS [SEED]   a new seed by default\n"
             "fidelity zookeeper-scripts quick|all [SEED]     in namespaces of its own: unshare "
             "--net --mount\n",
             stderr);
@@ -310,6 +314,7 @@ int main(int count, char** words) {
             return holdfast::sim::compare_zookeeper_scripts(seed, words[2] == std::string("all"));
         const std::uint64_t requests = std::stoull(words[2]);
         if (which == "redis") return redis(seed, requests);
+        if (which == "redis-cluster") return holdfast::sim::compare_redis_cluster(seed, requests);
         if (which == "etcd") return holdfast::sim::compare_etcd(seed, requests);
         if (which == "zookeeper") return holdfast::sim::compare_zookeeper(seed, requests);
         std::fprintf(stderr, "there is no simulated %s\n", which.c_str());

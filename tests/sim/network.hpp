@@ -27,6 +27,11 @@ public:
     Process machine;
 };
 
+/// The address of a server.
+inline std::string host(std::size_t server) {
+    return "10.0.0." + std::to_string(server + 1);
+}
+
 enum Way : std::uint8_t { to_server, to_client };
 
 /// Between one process and one server.

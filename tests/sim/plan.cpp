@@ -29,6 +29,7 @@ constexpr std::array<Words, static_cast<std::size_t>(Fault::Kind::count_)> all_w
     {"starve", "a thread gets no processor"},
     {"set-clock", "a client's clock is set"},
     {"promote", "another server becomes the primary"},
+    {"move", "a slot moves"},
 };
 
 /// In the order of Feature.

@@ -98,6 +98,16 @@ const model::Store& Redis::store() {
     return store_;
 }
 
+void Redis::move_key(const std::string& key, Redis& to) {
+    set_time();
+    to.set_time();
+    auto moved = store_.keys.extract(key);
+    if (moved.empty()) return;
+    std::int64_t& expires = moved.mapped().expires;
+    if (expires >= 0) expires = to.store_.now + std::max<std::int64_t>(1, expires - store_.now);
+    to.store_.keys[key] = std::move(moved.mapped());
+}
+
 void Redis::opened(const std::shared_ptr<Connection>& c) {
     sessions_.push_back(std::make_shared<Session>());
     sessions_.back()->connection = c;
@@ -186,7 +196,7 @@ std::string Redis::answer(Session& s, const Words& words) {
     return lua().call(words, store_, to);
 }
 
-model::Wire Redis::wire() const {
+model::Wire Redis::wire() {
     model::Wire to;
     to.read_only = is_replica();
     for (const auto& one : sessions_)

@@ -43,6 +43,9 @@ public:
     bool is_replica() const noexcept { return role_ == Role::replica; }
     /// What a primary had.
     void copy(const model::Store& from) { store_.keys = from.keys; }
+    /// MIGRATE with REPLACE: the key is the other server's from now on, with what is left of its
+    /// time.
+    void move_key(const std::string& key, Redis& to);
     bool listens(const std::string& channel) const;
     /// Called after each command that was done.
     std::function<void(const std::vector<std::string>&, const std::string& reply,
@@ -63,13 +66,17 @@ protected:
         std::shared_ptr<Connection> connection;
         std::string in;
         bool busy = false;
+        bool asking = false;  ///< the last command was ASKING
         std::set<std::string> channels;
     };
     virtual std::string answer(Session&, const Words&);
+    virtual model::Wire wire();
     void publish(const std::string& channel, const std::string& text);
     static std::string bulk(std::string_view);
     /// Its name, in capitals.
     static std::string command_of(const Words&);
+
+    Kernel& kernel_;
 
 private:
     void look_at(Session&);
@@ -78,11 +85,9 @@ private:
     void go_on();
     void begin();
     std::string script(const Words&);
-    model::Wire wire() const;
     void hang_up();
     void set_time();
 
-    Kernel& kernel_;
     model::Store store_, kept_;
     std::map<std::string, std::string> scripts_;  ///< by their SHA1
     std::vector<std::shared_ptr<Session>> sessions_;

@@ -11,6 +11,12 @@ bool is_owner(const std::string& word) {
     return word.find(".sim.4711") != word.npos;
 }
 
+/// Another key of a lock (backends/redis/README.md, "Keys").
+std::string key_beside(const std::string& lock, char which) {
+    if (!lock.starts_with('{')) return "{" + lock + "}:hf:" + which;
+    return lock.substr(0, lock.find('}')) + "}:hf:" + which + ":" + lock;
+}
+
 std::uint64_t units_of(const Name& n) {
     return n.options.kind == Kind::semaphore ? std::max(n.options.limit, n.next_limit) : 4294967295;
 }
@@ -29,8 +35,31 @@ bool RedisOrder::has(const model::Store& store, const Name& n, const std::string
     const auto* lock = store.find(n.text);
     if (lock == nullptr) return false;
     if (lock->text == owner) return true;
-    const auto* parts = store.find("{" + n.text + "}:hf:r");
+    const auto* parts = store.find(key_beside(n.text, 'r'));
     return lock->text.starts_with("hf:") && parts != nullptr && parts->scores.contains(owner);
+}
+
+std::string RedisOrder::contradicts(const model::Store& store, const Process& machine,
+                                    const Belief& b, const Name& n) {
+    const auto* lock = store.find(n.text);
+    if (lock == nullptr) return "its key is not there";
+    Nanos until = lock->expires;
+    if (lock->text != b.owner) {
+        const auto* parts = store.find(key_beside(n.text, 'r'));
+        const bool marked = lock->text.starts_with("hf:s:") || lock->text.starts_with("hf:p:");
+        if (!marked || parts == nullptr) return "its key says " + lock->text;
+        for (std::uint32_t i = 1; i <= b.lease->permits(); ++i) {
+            const auto part =
+                parts->scores.find(i == 1 ? b.owner : b.owner + "#" + std::to_string(i));
+            if (part == parts->scores.end()) return "a part of it is not there";
+            until = std::min(until, static_cast<Nanos>(part->second));
+        }
+    }
+    const Nanos believed = b.process->when(b.lease->valid_until().time_since_epoch().count());
+    until -= n.options.lock_delay.count();
+    if (machine.when(until * ms) >= believed) return {};
+    return "the server ends it " + std::to_string((believed - machine.when(until * ms)) / us) +
+           " us before it does";
 }
 
 std::string RedisOrder::stands(const Name& n) const {
@@ -48,9 +77,9 @@ std::string RedisOrder::stands(const Name& n) const {
 
 RedisOrder::Line RedisOrder::line_of(const model::Store& store, const Name& n) {
     Line out;
-    const std::string keys = "{" + n.text + "}:hf:";
-    const auto *lock = store.find(n.text), *parts = store.find(keys + "r"),
-               *line = store.find(keys + "q"), *records = store.find(keys + "w");
+    const auto *lock = store.find(n.text), *parts = store.find(key_beside(n.text, 'r')),
+               *line = store.find(key_beside(n.text, 'q')),
+               *records = store.find(key_beside(n.text, 'w'));
     if (lock != nullptr && !lock->text.starts_with("hf:")) out.holders[lock->text] = all;
     if (lock != nullptr && lock->text.starts_with("hf:") && parts != nullptr)
         for (const auto& [member, ends] : parts->scores)
@@ -133,7 +162,7 @@ std::string RedisOrder::compare_closed(std::size_t name, const Line& before, con
     if (granted && sum > units_of(n)) return "closed for less than min_hold: " + n.text;
     // What a client adds for a clock that is not the server's.
     const std::int64_t most = closed + closed / 50 + 5;
-    const auto *lock = store.find(n.text), *parts = store.find("{" + n.text + "}:hf:r");
+    const auto *lock = store.find(n.text), *parts = store.find(key_beside(n.text, 'r'));
     bool longer = lock != nullptr && lock->text == "hf:m" && lock->expires > store.now + most;
     if (parts != nullptr)
         for (const auto& [member, ends] : parts->scores)

@@ -21,6 +21,9 @@ public:
                      const Process& client);
     /// What is in the lock's key, or in its parts, is this owner's.
     static bool has(const model::Store&, const Name&, const std::string& owner);
+    /// What is wrong with this belief, in words; `machine`: whose clock ends what is stored.
+    static std::string contradicts(const model::Store&, const Process& machine, const Belief&,
+                                   const Name&);
     /// An owner that is in line, or whose place there has lapsed and could have been given back:
     /// its client was heard after its last word of that owner, and before the place lapsed.
     std::string stands(const Name&) const;

@@ -32,10 +32,11 @@ Succession::Writer* Succession::find(const std::string& owner) {
     return nullptr;
 }
 
-std::string Succession::granted(const Belief& b) {
+std::string Succession::granted(const Belief& b, Nanos asked) {
     const Lease& lease = *b.lease;
+    if (lease.mode() == Mode::shared) read_[b.name] = world_.kernel.now();
     if (world_.options.unsafe || world_.deployment_->may_forget()) return {};
-    const Ends may = allowed(b);
+    const Ends may = allowed(b, asked);
     const PreviousHolder told = lease.previous_holder();
     if (lease.mode() == Mode::exclusive && lease.fencing_token().value != 0)
         writers_[b.name][lease.fencing_token().value] = {b.owner, world_.kernel.now()};
@@ -46,7 +47,7 @@ std::string Succession::granted(const Belief& b) {
     return "previous_holder() is wrong: " + std::string(to_string(told)) + ", not " + words;
 }
 
-Succession::Ends Succession::allowed(const Belief& b) const {
+Succession::Ends Succession::allowed(const Belief& b, Nanos asked) const {
     const Name& n = world_.names[b.name];
     const Deployment::Memory memory = world_.deployment_->memory();
     if (!memory.any || n.options.kind == Kind::semaphore) return {unknown};
@@ -55,10 +56,11 @@ Succession::Ends Succession::allowed(const Belief& b) const {
         for (const auto& [token, w] : all->second)
             if (token < b.lease->fencing_token().value) before = &w;
     Ends may = before != nullptr ? ends_of(*before) : Ends{none};
+    const Nanos since = before != nullptr ? before->learnt : 0;
     // One that was heard of after its end is given back as abandoned.
-    if (may_have_had_another(b, before != nullptr ? before->learnt : 0))
-        may.insert({crashed, abandoned});
-    may.merge(ends_of_sets(b, before != nullptr ? before->learnt : 0));
+    if (may_have_had_another(b, Mode::exclusive, since)) may.insert({crashed, abandoned});
+    if (may_have_had_it(b, asked)) may.insert(crashed);
+    may.merge(ends_of_sets(b, since));
     if (may.contains(crashed) && !memory.claims) may.insert(unknown);
     if (may.contains(released) && !memory.releases) may.insert(none);
     if (may.contains(none) && memory.readers) may.insert(released);
@@ -87,14 +89,21 @@ Succession::Ends Succession::ends_of(const Writer& w) const {
     return may;
 }
 
-bool Succession::may_have_had_another(const Belief& b, Nanos since) const {
+bool Succession::may_have_had_another(const Belief& b, Mode mode, Nanos since) const {
     if (world_.history_->may_be_broken(b.name, since)) return true;
     for (const Failure& f : failures_)
-        if (f.name == b.name && !f.quiet && f.ended + latest > since) return true;
+        if (f.name == b.name && f.mode == mode && !f.quiet && f.ended + latest > since) return true;
     for (const World::Waiting& w : world_.waiting_)
-        if (w.name == b.name && w.mode == Mode::exclusive && !heard_since(w.user->process, w.since))
+        if (w.name == b.name && w.mode == mode && !heard_since(w.user->process, w.since))
             return true;
     return false;
+}
+
+bool Succession::may_have_had_it(const Belief& b, Nanos asked) const {
+    if (b.lease->mode() == Mode::shared || heard_since(*b.process, asked)) return false;
+    const auto read = read_.find(b.name);
+    return (read != read_.end() && read->second > asked) ||
+           may_have_had_another(b, Mode::shared, asked);
 }
 
 Succession::Ends Succession::ends_of_sets(const Belief& b, Nanos since) const {
@@ -151,8 +160,7 @@ void Succession::downgraded(const std::string& owner, bool answered) {
 }
 
 void Succession::failed(const Process& client, std::size_t name, Mode mode, Nanos asked) {
-    if (mode == Mode::exclusive)
-        failures_.push_back({name, world_.kernel.now(), heard_since(client, asked)});
+    failures_.push_back({name, mode, world_.kernel.now(), heard_since(client, asked)});
 }
 
 }  // namespace holdfast::sim

@@ -18,7 +18,7 @@ public:
     explicit Succession(World& w) : world_(w) {}
 
     /// Its client knows of this grant, asked for then. Answers what is wrong, in words.
-    std::string granted(const Belief&);
+    std::string granted(const Belief&, Nanos asked);
     /// Its release begins; `lost`: too late.
     void let_go(const Belief&, Outcome, bool lost);
     void comes_back(const std::string& owner);
@@ -54,14 +54,18 @@ private:
     /// An acquisition without a lease, of which the server may have known more.
     struct Failure {
         std::size_t name;
+        Mode mode;
         Nanos ended;
         bool quiet;  ///< its client heard all that the server knew
     };
     using Writers = std::map<std::uint64_t, Writer>;  ///< by token
     Ends ends_of(const Writer&) const;
-    Ends allowed(const Belief&) const;
-    /// Another may have held it since, and was never told, or was cut short.
-    bool may_have_had_another(const Belief&, Nanos since) const;
+    Ends allowed(const Belief&, Nanos asked) const;
+    /// Another may have held it in this mode since, and was never told, or was cut short.
+    bool may_have_had_another(const Belief&, Mode, Nanos since) const;
+    /// An earlier try of its own may have been granted, unheard, and have ended before a reader
+    /// came: the server no longer knows whose it was.
+    bool may_have_had_it(const Belief&, Nanos asked) const;
     bool quiet_since(Nanos) const;
     /// What the server has granted to this client since then, it has learnt in time.
     bool heard_since(const Process& client, Nanos) const;
@@ -70,6 +74,7 @@ private:
 
     World& world_;
     std::map<std::size_t, Writers> writers_;
+    std::map<std::size_t, Nanos> read_;  ///< when a reader of that name last learnt of its grant
     std::vector<Failure> failures_;
     std::list<Set> sets_;
 };

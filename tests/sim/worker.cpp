@@ -148,7 +148,7 @@ void Worker::believe(Belief& belief, Nanos asked, bool fresh) {
     const Capabilities& can = user_.client->capabilities();
     auto why = world_.history_->granted(belief, asked, fresh);
     if (why.empty() && can.has(Capability::previous_holder))
-        why = world_.succession_->granted(belief);
+        why = world_.succession_->granted(belief, asked);
     else if (why.empty() && lease.previous_holder() != PreviousHolder::unknown)
         why = "previous_holder() is known";
     if (!why.empty()) world_.fail(user_.process.name + ": " + why);

@@ -175,6 +175,13 @@ void World::make_more(User& u, const Name& n) {
     u.candidates.back() = std::make_unique<Candidate>(std::move(*made));
 }
 
+void World::check_move(const User& u, const std::string& event) {
+    // What its own troubles kept from it may be news to it now.
+    if (u.troubled_until > 0 && kernel.now() < u.troubled_until + 2 * second) return;
+    if (const auto why = deployment_->misled(event); !why.empty())
+        fail(u.process.name + ": " + why);
+}
+
 void World::live(User& u) {
     ClientOptions o;
     u.loop = std::make_unique<boost::asio::io_context>(1);
@@ -187,6 +194,7 @@ void World::live(User& u) {
                                       e.owner.substr(0, 6) + " " +
                                       (e.reason ? e.reason.message() : std::string()) + e.text);
             if (e.kind == Event::Kind::lost) told_[e.owner].now(u.process, e.reason);
+            if (e.kind == Event::Kind::moved) check_move(u, e.text);
             if (calm && e.kind == Event::Kind::at_risk)
                 fail(u.process.name + ": a lease is at risk, and nothing is wrong");
         };

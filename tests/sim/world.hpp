@@ -50,6 +50,7 @@ struct Fault {
         starve,       ///< a thread of a client's library gets no processor
         set_clock,    ///< that on the wall of a client's machine, by minutes
         promote,      ///< another server becomes the primary
+        move_slot,    ///< a part of the names moves to another server
         count_
     };
     Kind kind{};
@@ -243,6 +244,8 @@ public:
     virtual bool may_forget() const { return false; }
     /// And its class admits two holders just now.
     virtual bool may_overlap() const { return false; }
+    /// What is wrong with a move that a client has just reported, in words.
+    virtual std::string misled([[maybe_unused]] const std::string& event) { return {}; }
     /// What was wrong at a server by itself, in words.
     virtual std::string wrong() const { return {}; }
     /// Whether a server still has the part of a holder that has given it back.
@@ -339,6 +342,7 @@ private:
     void make_more(User&, const Name&);
     void check();
     void check_owed();
+    void check_move(const User&, const std::string& event);
     /// What holders were told of their ends; `all`: also of the last ones.
     void check_told(bool all);
     /// Nobody waits for long for what is free.

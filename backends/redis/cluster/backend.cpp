@@ -53,7 +53,7 @@ bool sent_elsewhere(const error_code& ec) {
 }
 
 bool is_moving(const error_code& ec) {
-    return ec == make(Error::moving);
+    return ec == make(Error::moving) || ec == make(Error::cut_short);
 }
 
 /// How often, and after which pause, something goes again. Only in the first half of its time: a

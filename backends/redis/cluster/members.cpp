@@ -194,23 +194,23 @@ asio::awaitable<void> Members::ask(Node& node, std::shared_ptr<Round> round,
     const auto self = shared_from_this();
     spi::Failure failed;
     try {
-        Command c;
-        c.add("CLUSTER").add("SLOTS");
-        auto slots = node.backend->ask(c, nullptr, deadline);
-        const auto said = co_await std::move(slots);
+        std::vector<Command> questions(2);
+        questions[0].add("CLUSTER").add("SLOTS");
+        questions[1].add("CLUSTER").add("NODES");
+        auto asking = node.backend->ask(std::move(questions), deadline);
+        const auto said = co_await std::move(asking);
         ClusterView view;
         if (!said) {
             failed = said.error();
-        } else if (auto ranges = ranges_of(*said, node.endpoint.host); !ranges) {
+        } else if (const Reply& slots = said->front(); slots.is(Reply::Type::error)) {
+            failed = {from_reply(slots.text), std::string(shown(slots.text))};
+        } else if (auto ranges = ranges_of(slots, node.endpoint.host); !ranges) {
             failed = make(Error::protocol);
         } else {
             view.ranges = std::move(*ranges);
-            c.clear();
-            c.add("CLUSTER").add("NODES");
-            auto nodes = node.backend->ask(c, nullptr, deadline);
-            const auto text = co_await std::move(nodes);
             // Without the permission the epochs are unknown, and alike.
-            if (text && text->is_text()) view.epochs = epochs_of(text->text);
+            if (const Reply& nodes = said->back(); nodes.is_text())
+                view.epochs = epochs_of(nodes.text);
             node.answered = true;
             round->views.push_back(std::move(view));
         }

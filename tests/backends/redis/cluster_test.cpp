@@ -129,9 +129,40 @@ TEST_CASE("cluster: a slot that moves keeps its lease, its waiter and its tokens
     CHECK(client.stats().moves == 0);
 }
 
+TEST_CASE("cluster: what a move cuts short in the middle is no loss", "[cluster]") {
+    auto cluster = RedisCluster::start();
+    auto client = hf::Client::open(cluster.url() + "?ttl=60s&request_timeout=1s").value();
+    const auto name = names_at_each(cluster)[0];
+    const auto slot = cluster.slot_of(name);
+    const std::string written = "{" + name + "}written", closed = "{" + name + "}closed";
+    const hf::LockOptions shared{.kind = hf::Kind::shared_mutex};
+    const auto writing = lock_in(client, written, shared);
+    auto writer = writing->acquire({.wait = 10s}).value();
+    const auto closing = lock_in(client, closed, {.kind = shared.kind, .min_hold = 60s});
+    auto reader = closing->acquire({.wait = 10s, .mode = hf::Mode::shared}).value();
+    // Only where all keys are there a script begins.
+    for (const std::string& of : {written, closed}) {
+        const auto key = [&](const char* which) { return "{" + name + "}:hf:" + which + ":" + of; };
+        cluster.cli(name, {"ZADD", key("q"), "1", "gone"});
+        cluster.cli(name, {"HSET", key("w"), "gone", "0 0 "});
+        cluster.cli(name, {"ZADD", key("x"), "9000000000000", "gone"});
+        cluster.cli(name, {"ZADD", key("r"), "1", "gone"});
+    }
+    cluster.begin_move(slot, 1);
+    CHECK(writer.downgrade().has_value() == false);
+    CHECK(cluster.server(0).cli({"GET", written}).text == writer.owner_id());
+    CHECK(cluster.server(0).cli({"EXISTS", "{" + name + "}:hf:r:" + written}).is_error());
+    CHECK(reader.release() == hf::ReleaseResult::released);
+    cluster.end_move(slot, 1);
+    CHECK(writer.downgrade().has_value());
+    CHECK(writing->acquire({.wait = 0ms}).error() == errc::contended);
+    CHECK(closing->acquire({.wait = 0ms}).error() == errc::contended);
+}
+
 TEST_CASE("cluster: mode=plain works while a slot is on its way, by ASK", "[cluster]") {
     auto cluster = RedisCluster::start();
-    auto client = hf::Client::open(cluster.url() + "?mode=plain").value();
+    auto client =
+        hf::Client::open(cluster.url() + "?mode=plain&ttl=60s&request_timeout=20s").value();
     const auto name = names_at_each(cluster)[0];
     const auto slot = cluster.slot_of(name);
     const auto held = "{" + name + "}held";
@@ -139,7 +170,9 @@ TEST_CASE("cluster: mode=plain works while a slot is on its way, by ASK", "[clus
     cluster.begin_move(slot, 1);
     // One that the former server has stays there; one that it has not is the other one's.
     CHECK(lock_in(client, held)->acquire({.wait = 0ms}).error() == errc::contended);
-    auto lease = lock_in(client, name)->acquire({.wait = 10s});
+    hf::Diagnostics words;
+    auto lease = lock_in(client, name)->acquire({.wait = 10s, .diagnostics = &words});
+    INFO((lease ? "granted" : lease.error().message()) << ' ' << words.text());
     REQUIRE(lease.has_value());
     CHECK(lock_in(client, name)->acquire({.wait = 0ms}).error() == errc::contended);
     CHECK(cluster.server(0).cli({"GET", held}).text == kept.owner_id());

@@ -90,6 +90,17 @@ TEST_CASE("slots: what is refused for now is told from what is not", "[slots]") 
         CHECK(resp::nothing_done(resp::make(error)));
         CHECK(resp::make(error) == holdfast::errc::unavailable);
     }
+    // Redis 7.0 and 6.2.
+    for (const char* words :
+         {"ERR Script attempted to access a non local key in a cluster node script: 1f, on "
+          "@user_script:7.",
+          "ERR Error running script (call to f_1f): @user_script:7: @user_script: 7: Lua script "
+          "attempted to access a non local key in a cluster node"}) {
+        const auto cut_short = resp::from_reply(words);
+        CHECK(cut_short == resp::make(Error::cut_short));
+        CHECK(resp::for_now(cut_short));
+        CHECK_FALSE(resp::nothing_done(cut_short));
+    }
 }
 
 TEST_CASE("slots: CLUSTER SLOTS is read as servers write it", "[slots]") {

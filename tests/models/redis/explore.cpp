@@ -42,6 +42,11 @@ constexpr std::array scenarios{
     // Two permits.
     Scenario{"permits", 3, 2, 1, 0, 0, 1, false, false, false, false, 0, -1, "211"},
     Scenario{"permit", 2, 3, 1, 0, 1, 1, false, true, false, false, 0, -1, "21"},
+    // The slot of the name moves to another server of a cluster.
+    Scenario{"moving", 2, 2, 1, 1, 1, 1, false, true, false, false, 0, -1, "ww", 1},
+    Scenario{"moving-readers", 3, 2, 1, 0, 0, 1, false, false, false, false, 0, -1, "sws", 1},
+    Scenario{"moving-permits", 2, 2, 1, 1, 1, 1, false, false, false, false, 0, -1, "21", 1},
+    Scenario{"moving-downgrade", 2, 2, 1, 1, 0, 1, false, false, false, false, 0, -1, "dw", 2},
 };
 
 struct Hash {

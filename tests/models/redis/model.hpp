@@ -27,6 +27,12 @@ public:
         State s;
         s.store.now = first_ms;
         s.clients.resize(static_cast<std::size_t>(scenario_.clients));
+        if (scenario_.moves > 0)
+            for (const std::string& key : {keys_.tombs, parts_}) {
+                Value& v = s.store.keys[key];
+                v.type = Value::Type::zset;
+                v.scores["left"] = static_cast<double>(first_ms - 1);
+            }
         return s;
     }
 
@@ -141,11 +147,21 @@ private:
         return out;
     }
 
+    /// What a request meets at the server.
+    enum class Meets : char { nothing, no_writes, moving_slot };
+
+    static bool has_all(const State& s, const Words& keys) {
+        return std::all_of(keys.begin(), keys.end(),
+                           [&](const std::string& key) { return s.store.find(key) != nullptr; });
+    }
+
     /// Runs a script at the server; what it publishes is under way to those that listen.
     std::string run(State& s, const redis::Script& script, const Words& keys,
-                    const Words& arguments, bool read_only = false) {
+                    const Words& arguments, Meets meets = Meets::nothing) {
         Wire wire;
-        wire.read_only = read_only;
+        wire.read_only = meets == Meets::no_writes;
+        if (meets == Meets::moving_slot)
+            wire.has_keys = [&](const Words& words) { return has_all(s, keys_of(words)); };
         for (std::size_t i = 0; i < s.clients.size(); ++i)
             if (static_cast<int>(i) != scenario_.elsewhere && s.clients[i].phase != Phase::gone)
                 wire.listeners[channel(i)] = 1;
@@ -157,20 +173,42 @@ private:
         return answer.at(0);
     }
 
-    std::string execute(State& s, const Request& r, bool read_only = false) {
+    Words keys_of_request(const Request& r) const {
+        if (r.units) return six();
+        if (r.kind == Kind::renew) return {keys_.lock, keys_.state, keys_.tombs};
+        return five();
+    }
+
+    const redis::Script& script_of(const Request& r) const {
         const auto& one = scripts_;
         switch (r.kind) {
             case Kind::enter:
-                if (r.units) return run(s, one.enter_units, six(), r.arguments, read_only);
-                return run(s, scenario_.many ? one.enter_many : one.enter_one, five(), r.arguments,
-                           read_only);
+                return r.units ? one.enter_units : scenario_.many ? one.enter_many : one.enter_one;
             case Kind::leave:
-                if (r.units) return run(s, one.leave_units, six(), r.arguments);
-                return run(s, scenario_.many ? one.leave_many : one.leave_one, five(), r.arguments);
+                return r.units ? one.leave_units : scenario_.many ? one.leave_many : one.leave_one;
             default:
-                if (r.units) return run(s, one.renew_units, six(), r.arguments);
-                return run(s, one.renew, {keys_.lock, keys_.state, keys_.tombs}, r.arguments);
+                return r.units ? one.renew_units : one.renew;
         }
+    }
+
+    std::string execute(State& s, const Request& r, Meets meets = Meets::nothing) {
+        return run(s, script_of(r), keys_of_request(r), r.arguments, meets);
+    }
+
+    bool has(const State& s, const std::string& owner) const {
+        const auto *lock = s.store.find("N"), *parts = s.store.find(parts_);
+        if (lock == nullptr) return false;
+        return lock->text == owner ||
+               (lock->text.starts_with("hf:") && parts != nullptr && has_part(*parts, owner, s));
+    }
+
+    std::string execute_while_moving(State& s, const Request& r) {
+        const State before = s;
+        const std::string reply = execute(s, r, Meets::moving_slot);
+        for (std::size_t i = 0; reply.starts_with("E ") && i < s.clients.size(); ++i)
+            if (const auto id = owner(i, s.clients[i]); has(before, id) && !has(s, id))
+                throw Violation("what was cut short has taken it from " + id);
+        return reply;
     }
 
     spi::Attempt attempt_of(const State& s, std::size_t i, const std::string& id) const {
@@ -273,9 +311,11 @@ private:
                 const auto until = at(r.sent) + milliseconds(ttl) - spi::drift(milliseconds(ttl));
                 if (s.store.now < c.valid_until)
                     c.valid_until = std::max(c.valid_until, server(until));
-            } else if (op.wants() == nullptr) {
+            } else if (op.wants() == nullptr && !reply.starts_with("E ")) {
                 leave(s, i, 'a');
             }
+        } else if (reply.starts_with("E ")) {
+            // It gives back again.
         } else if (reply == "u") {
             send_leave(s, i, true);
         } else if (left(s, i, reply, r.units)) {
@@ -429,7 +469,16 @@ private:
                 Client& asks = n.clients[i];
                 ++n.refusals;
                 asks.answered = true;
-                asks.reply = execute(n, asks.request, true);
+                asks.reply = execute(n, asks.request, Meets::no_writes);
+            });
+        // Where a key is not there nothing is done, and it goes again.
+        if (c.out && !c.answered && s.moves < scenario_.moves &&
+            has_all(s, keys_of_request(c.request)))
+            then("its request arrives while the slot is on its way", [&](State& n) {
+                Client& asks = n.clients[i];
+                ++n.moves;
+                asks.answered = true;
+                asks.reply = execute_while_moving(n, asks.request);
             });
         if (c.out && c.answered) then("reads " + c.reply, [&](State& n) { read(n, i); });
         if (c.out && c.breaks < scenario_.breaks)
@@ -469,7 +518,7 @@ private:
                 dies.mail.clear();
                 dies.phase = Phase::gone;
             });
-        if (c.phase == Phase::leaving && !c.out && c.leaves <= scenario_.breaks)
+        if (c.phase == Phase::leaving && !c.out && c.leaves <= scenario_.breaks + scenario_.moves)
             then("gives back", [&](State& n) { send_leave(n, i); });
     }
 

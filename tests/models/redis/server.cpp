@@ -239,9 +239,17 @@ bool command(lua_State* l, const Words& w) {
     return true;
 }
 
+/// As it ends a script, or what that answers for a lock.
+bool is_refusal(const std::string& why, const Wire& w) {
+    return (w.read_only && why.find("READONLY") != why.npos) ||
+           (w.has_keys && why.find("non local key") != why.npos);
+}
+
 constexpr const char* wrong_type =
     "WRONGTYPE Operation against a key holding the wrong kind of value";
 constexpr const char* read_only = "READONLY You can't write against a read only replica.";
+constexpr const char* not_local =
+    "ERR Script attempted to access a non local key in a cluster node";
 
 int call(lua_State* l, bool raise) {
     bool fits = true;
@@ -262,7 +270,10 @@ int call(lua_State* l, bool raise) {
             std::transform(w[0].begin(), w[0].end(), w[0].begin(),
                            [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
         try {
-            if (failed.empty() && wire->read_only && writes(w.at(0))) {
+            if (failed.empty() && wire->has_keys && !wire->has_keys(w)) {
+                fits = false;
+                words = not_local;
+            } else if (failed.empty() && wire->read_only && writes(w.at(0))) {
                 fits = false;
                 words = read_only;
             } else if (failed.empty()) {
@@ -357,6 +368,14 @@ struct Lua::State {
     std::unordered_map<std::string, int> loaded;
 };
 
+std::vector<std::string> keys_of(const Words& words) {
+    static const std::set<std::string> without{"TIME", "PUBLISH", "PUBSUB"};
+    const std::string& name = words.at(0);
+    if (without.contains(name)) return {};
+    if (name == "DEL" || name == "EXISTS") return {words.begin() + 1, words.end()};
+    return {words.at(1)};
+}
+
 Lua::Lua() : state_(std::make_unique<State>()) {
     lua_State* l = state_->l;
     luaL_openlibs(l);
@@ -425,7 +444,7 @@ std::vector<std::string> Lua::run(const std::string& script, const Words& keys,
     if (lua_pcall(l, 0, 1, 0) != 0) {
         const std::string why = lua_tostring(l, -1);
         lua_pop(l, 1);
-        if (w.read_only && why.find("READONLY") != why.npos) return {"E READONLY"};
+        if (is_refusal(why, w)) return {"E " + why};
         throw std::runtime_error(why);
     }
     Words out;
@@ -442,7 +461,7 @@ std::vector<std::string> Lua::run(const std::string& script, const Words& keys,
     }
     lua_pop(l, 1);
     for (const std::string& text : out)
-        if (text.find("FATAL") != text.npos || (text.starts_with("E ") && !w.read_only))
+        if (text.find("FATAL") != text.npos || (text.starts_with("E ") && !is_refusal(text, w)))
             throw std::runtime_error(text);
     return out;
 }

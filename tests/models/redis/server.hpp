@@ -3,6 +3,7 @@
 // run, so that a script cannot be checked against a server that does something else.
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -32,13 +33,18 @@ struct Store {
     void sweep();  ///< drops what has expired, so that equal states are equal
 };
 
-/// Who listens to a channel at this server, what a script published (replicas publish it, too), and
-/// whether the server refuses writes.
+/// Who listens to a channel at this server, what a script published (replicas publish it, too),
+/// whether the server refuses writes, and in a cluster each command whose keys it does not have.
 struct Wire {
     std::map<std::string, int> listeners;
     bool read_only = false;
+    /// Asked for each command of a script; empty: it has all keys.
+    std::function<bool(const std::vector<std::string>&)> has_keys;
     std::vector<std::pair<std::string, std::string>> published;
 };
+
+/// The keys of a command that may be in a script; none: any server does it.
+std::vector<std::string> keys_of(const std::vector<std::string>& words);
 
 class Lua {
 public:
@@ -48,7 +54,7 @@ public:
     Lua& operator=(const Lua&) = delete;
 
     /// Runs a script as EVAL does and returns its answer: one text per lock, "E WORDS" where the
-    /// server refused to write.
+    /// server refused to write, or does not have a key.
     std::vector<std::string> run(const std::string& script, const std::vector<std::string>& keys,
                                  const std::vector<std::string>& arguments, Store&, Wire&);
 

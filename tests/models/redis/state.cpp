@@ -64,6 +64,7 @@ std::string text_of(const State& s) {
     put(s.best_owner);
     put(s.written);
     put((s.revoked ? 1 : 0) + 2 * s.refusals);
+    put(s.moves);
     for (const auto& o : s.gone)
         put(o);
     for (const Client& c : s.clients) {

@@ -26,6 +26,9 @@ struct Scenario {
     /// What each client asks for: w a mutex, d a writer that becomes a reader, s a reader, 1 and 2
     /// permits of 2. Default: all of them w.
     std::string_view kinds = {};
+    /// Requests that arrive while the slot is on its way to another server of a cluster, where none
+    /// of its keys is yet, and earlier owners have left a key of each kind.
+    int moves = 0;
 
     char kind(std::size_t client) const { return client < kinds.size() ? kinds[client] : 'w'; }
 };
@@ -72,7 +75,7 @@ struct State {
     std::uint64_t written = 0;      ///< the highest of a writer's
     std::vector<std::string> gone;  ///< owners that were told that nothing of theirs is there
     bool revoked = false;
-    int refusals = 0;
+    int refusals = 0, moves = 0;
 };
 
 struct Violation : std::runtime_error {

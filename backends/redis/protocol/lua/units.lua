@@ -14,6 +14,11 @@
 --- CHANNEL TAKE OF". While one of these waits or holds, the state has format 2.
 ---
 --- Operators' marks are kept with those of owners that left: '!OWNER' broken, '?OWNER' asked.
+---
+--- In a cluster a script ends where it names a key that is not there, while the slot is on its way to
+--- another server: all its keys were there at first, so it has removed that one itself. What it has
+--- changed by then must be no loss: members are written before the marker that makes them count, and
+--- what a leaving owner keeps closed before its members go.
 
 --- A free lock without waiters, before all else is defined: that takes the server as long as the
 --- grant.
@@ -108,7 +113,7 @@ local function add(owner, take, ends)
 end
 
 local function measure(ends)                  -- the key lives as long as the last of them
-  local last = call('ZRANGE', HOLD, -1, -1, 'WITHSCORES')[2]
+  local last = pcall_('ZRANGE', HOLD, -1, -1, 'WITHSCORES')[2]
   if not last then return false end           -- there is none
   if ends and tonumber(last) > ends then return true end
   call('PEXPIREAT', LOCK, last)
@@ -117,11 +122,8 @@ local function measure(ends)                  -- the key lives as long as the la
 end
 
 local function drop(owner)                    -- how many members it had
-  local n = call('ZREM', HOLD, owner)
-  if n == 1 and call('ZREM', HOLD, owner .. '#2') == 1 then
-    n = 2 + call('ZREM', HOLD, unpack(parts(owner, 256), 3))
-  end
-  return n
+  local several = call('ZSCORE', HOLD, owner .. '#2')
+  return call('ZREM', HOLD, unpack(several and parts(owner, 256) or {owner}))
 end
 
 local function form_of(form)                  -- of the state without parts of it held
@@ -143,13 +145,14 @@ local function grant(owner, take, of, px, claimed)
     cur, used, kind = owner, ALL, ALL
     return number, v, number
   end
-  if used == 0 then
+  local first = used == 0
+  if first then
     call('DEL', HOLD)
     cur, kind, shared = 'hf:p:' .. int(of), of, '0'
     if of == ALL then cur, shared = 'hf:s:' .. number, number end
-    call('SET', LOCK, cur, 'PX', px)
   end
   add(owner, take, now + px)
+  if first then call('SET', LOCK, cur, 'PX', px) end
   measure()
   used = used + take
   keep('2', number, '0', v, '', px)
@@ -306,8 +309,9 @@ local function leave(owner, how, ghost, closed, delay)
     end
   elseif ends then
     if delay > 0 and ends - now <= delay then result = 'e' end
+    if stays then add('=' .. owner, 1, now + closed) end
     local n = drop(owner)
-    if stays then add('=' .. owner, n, now + closed) end
+    if stays and n > 1 then add('=' .. owner, n, now + closed) end
     vacate(f, v, form, not stays and ends)
   else
     result = cur and 'o' or 'e'
