@@ -31,7 +31,7 @@ milliseconds next_look(milliseconds window, std::int64_t left, std::int64_t rank
         look = std::min<std::int64_t>(look, rank == 0 ? 5 : jitter(100, 50));
     } else if (rank == 0) {
         if (!ours) look = std::min(look, jitter(100, 50));
-        if (left >= 0) look = std::min(look, left + 2);
+        if (left >= 0) look = std::min(look - 2, left) + 2;
     }
     return milliseconds(std::max<std::int64_t>(look, 1));
 }
@@ -46,7 +46,7 @@ ScriptCall ScriptCalls::*plain_first(const Attempt& a) {
 milliseconds next_poll(milliseconds ttl, std::int64_t left) {
     if (left == -2) return milliseconds(5);
     std::int64_t look = std::min<std::int64_t>(ttl.count() / 3, 1000);
-    if (left >= 0) look = std::min(look, left + 2);
+    if (left >= 0) look = std::min(look - 2, left) + 2;
     return milliseconds(std::max<std::int64_t>(look, 1));
 }
 
