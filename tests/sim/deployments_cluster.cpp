@@ -10,6 +10,7 @@
 #include "cluster.hpp"
 #include "deployments.hpp"
 #include "redis_order.hpp"
+#include "takeovers.hpp"
 
 namespace holdfast::sim {
 namespace {
@@ -41,11 +42,9 @@ public:
     }
 
     std::string url(const World& w) override {
-        ttl_ = w.ttl.count() * ms;
-        node_timeout_ = random_.between(50 * ms, ttl_ / 2);
+        takeovers_.begin(w);
+        node_timeout_ = random_.between(50 * ms, takeovers_.ttl() / 2);
         for (const Name& n : w.names) {
-            longest_pause_ = std::max({longest_pause_, n.options.lock_delay.count() * ms,
-                                       n.options.min_hold.count() * ms});
             names_.push_back(n);
             names_.back().text = prefix_ + n.text;
             slots_.push_back(slot_of(names_.back().text));
@@ -71,7 +70,7 @@ public:
     bool ages(const Name&, Mode) const override { return false; }
     Memory memory() const override { return {.any = !plain(), .claims = false}; }
     bool may_forget() const override { return forgot_; }
-    bool may_overlap() const override { return kernel_.now() < overlaps_until_; }
+    bool may_overlap() const override { return takeovers_.may_overlap(); }
     /// The slots are told within half a time-out or half a second, or not at all.
     Nanos farthest(Nanos request_timeout) const override {
         return std::min(request_timeout / 2, 500 * ms) * 4 / 5;
@@ -80,10 +79,9 @@ public:
     Nanos hand_off(bool notified) const override {
         return Deployment::hand_off(notified && !goes_on_moving_);
     }
-    /// A release may have been lost with the last writes.
-    Nanos rest() const override { return 1500 * ms + (forgot_ ? ttl_ + longest_pause_ : 0); }
+    Nanos rest() const override { return takeovers_.rest(forgot_); }
     /// One that restarts serves nobody at first.
-    Nanos recovery() const override { return rest() + ttl_ + longest_restart; }
+    Nanos recovery() const override { return rest() + takeovers_.ttl() + longest_restart; }
 
     std::vector<Fault::Kind> faults(bool unsafe) const override {
         using enum Fault::Kind;
@@ -115,9 +113,7 @@ public:
                 break;
         }
     }
-    std::vector<std::size_t> beyond(const Fault& f) const override {
-        return &f == split_by_ ? beyond_ : std::vector<std::size_t>();
-    }
+    std::vector<std::size_t> beyond(const Fault& f) const override { return takeovers_.beyond(f); }
     void heal() override {
         for (const auto& one : servers_) {
             one->recover();
@@ -175,24 +171,17 @@ private:
 
     // --- what servers hear of each other
 
-    void later(Nanos after, std::function<void()> done) {
-        ++settling_;
-        kernel_.after(after, [this, done = std::move(done)] {
-            --settling_;
-            done();
-        });
-    }
     /// As soon as it runs.
     void tell(std::size_t server, std::size_t primary) {
         if (server == primary) return;
         if (!runs(server))
-            return later(50 * ms, [this, server, primary] { tell(server, primary); });
+            return takeovers_.later(50 * ms, [this, server, primary] { tell(server, primary); });
         if (!servers_[server]->hear(*servers_[primary])) return;
         servers_[server]->copy(servers_[primary]->store());
         servers_[server]->rejoin();
         heard_.at(server) = kernel_.now();
         kernel_.trace(servers_[server]->name(), "is a replica");
-        end_overlap();
+        takeovers_.end_overlap();
         for (const auto& one : servers_)
             if (one.get() != servers_[server].get()) one->hear(*servers_[server]);
     }
@@ -217,7 +206,8 @@ private:
     /// the fault lasts with a client that reaches it, and perhaps one other server, or for longer.
     void fail_over(const Fault& f, std::size_t shard) {
         const std::size_t former = leads_.at(shard), next = partner(former);
-        if (settling_ > 0 || moving_ || !servers_[next]->serves() || servers_[next]->leads())
+        if (takeovers_.settling() || moving_ || !servers_[next]->serves() ||
+            servers_[next]->leads())
             return;
         const bool asked = servers_[former]->serves() && random_.chance(300);
         if (asked) servers_[next]->copy(servers_[former]->store());
@@ -232,36 +222,36 @@ private:
         Nanos hears = 0;
         if (!asked) {
             forgot_ = true;
-            overlaps_until_ = never;
+            takeovers_.admit_overlap();
             hears = cut_off(f, former, last);
         }
         if (asked)
             tell(former, next);
         else
-            later(hears, [this, former, next] { tell(former, next); });
-        later(random_.between(0, std::min(f.lasts, 200 * ms)),
-              [this, voter, next] { tell(voter, next); });
+            takeovers_.later(hears, [this, former, next] { tell(former, next); });
+        takeovers_.later(random_.between(0, std::min(f.lasts, 200 * ms)),
+                         [this, voter, next] { tell(voter, next); });
         const Nanos by = random_.chance(500) ? hears + 3 * second : f.lasts;
-        later(random_.between(0, by), [this, last, next] { tell(last, next); });
+        takeovers_.later(random_.between(0, by), [this, last, next] { tell(last, next); });
         for (std::size_t i = 0; i < servers_.size(); ++i)
             if (i != former && i != next && i != voter && i != last)
-                later(random_.between(0, f.lasts), [this, i, next] { tell(i, next); });
+                takeovers_.later(random_.between(0, f.lasts), [this, i, next] { tell(i, next); });
     }
     /// Until when, from now on, it does not hear of the next one.
     Nanos cut_off(const Fault& f, std::size_t former, std::size_t last) {
         Nanos hears = random_.between(0, f.lasts);
         if (random_.chance(400)) {
             hears = f.lasts;
-            split_by_ = &f;
-            beyond_.clear();
+            std::vector<std::size_t> beyond;
             const bool two = random_.chance(500);
             for (std::size_t i = 0; i < servers_.size(); ++i)
-                if (i != former && (i != last || !two)) beyond_.push_back(i);
+                if (i != former && (i != last || !two)) beyond.push_back(i);
+            takeovers_.split(f, std::move(beyond));
         } else if (random_.chance(250)) {
             hears = std::max(f.lasts, trouble_lasts - kernel_.now());
         }
         const Nanos stops = random_.between(0, node_timeout_);
-        if (stops < hears) later(stops, [this, former] { stop(former); });
+        if (stops < hears) takeovers_.later(stops, [this, former] { stop(former); });
         return hears;
     }
     /// It has missed most of the others for its node timeout.
@@ -269,15 +259,10 @@ private:
         if (!servers_[former]->leads()) return;
         // One that stands still does not count the time.
         if (kernel_.now() < servers_[former]->machine.frozen_until)
-            return later(20 * ms, [this, former] { stop(former); });
+            return takeovers_.later(20 * ms, [this, former] { stop(former); });
         servers_[former]->fail_until(never);
         kernel_.trace(servers_[former]->name(), "serves nobody");
-        end_overlap();
-    }
-    void end_overlap() {
-        // Clients' clocks may be slower, and what was closed may be forgotten.
-        if (overlaps_until_ == never)
-            overlaps_until_ = kernel_.now() + ttl_ + ttl_ / 50 + longest_pause_ + 20 * ms;
+        takeovers_.end_overlap();
     }
 
     // --- slots that move
@@ -290,7 +275,8 @@ private:
     /// No server of either fails meanwhile: a replica does not know of the move.
     void move(Slot slot, std::size_t to_shard, Nanos lasts) {
         const std::size_t from = leads_.at(homes_.at(slot)), to = leads_.at(to_shard);
-        if (settling_ > 0 || moving_ || !servers_[from]->serves() || !servers_[to]->serves())
+        if (takeovers_.settling() || moving_ || !servers_[from]->serves() ||
+            !servers_[to]->serves())
             return;
         servers_[to]->begin_coming(slot);
         servers_[from]->begin_leaving(slot, to);
@@ -330,8 +316,8 @@ private:
         // The source is told next, and then the others.
         const Nanos soon = random_.between(0, 2 * ms);
         for (std::size_t i = 0; i < servers_.size(); ++i)
-            later(soon + (i == m.from ? 0 : random_.between(0, 300 * ms)),
-                  [this, i, to = m.to] { tell(i, to); });
+            takeovers_.later(soon + (i == m.from ? 0 : random_.between(0, 300 * ms)),
+                             [this, i, to = m.to] { tell(i, to); });
     }
     /// In runs without faults: with one key that is never noticed, and with several while it is
     /// soon over.
@@ -362,13 +348,11 @@ private:
     std::array<Nanos, server_count> heard_{};  ///< when it became a replica
     std::uint64_t epoch_ = primary_count;
     std::optional<Move> moving_;
-    unsigned moves_ = 0, settling_ = 0;
+    unsigned moves_ = 0;
+    Takeovers takeovers_{kernel_};
     model::Store both_;
     bool goes_on_moving_ = false, forgot_ = false;
-    Nanos ttl_ = 0, longest_pause_ = 0, node_timeout_ = 0;
-    Nanos overlaps_until_ = 0;
-    const Fault* split_by_ = nullptr;
-    std::vector<std::size_t> beyond_;
+    Nanos node_timeout_ = 0;
 };
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include "deployments.hpp"
 #include "redis_order.hpp"
 #include "sentinel.hpp"
+#include "takeovers.hpp"
 
 namespace holdfast::sim {
 namespace {
@@ -36,10 +37,7 @@ public:
     }
 
     std::string url(const World& w) override {
-        ttl_ = w.ttl.count() * ms;
-        for (const Name& n : w.names)
-            longest_pause_ = std::max({longest_pause_, n.options.lock_delay.count() * ms,
-                                       n.options.min_hold.count() * ms});
+        takeovers_.begin(w);
         return "redis+sentinel://10.0.1.1,10.0.1.2,10.0.1.3/" + std::string(primary_name) +
                "?ttl=" + std::to_string(w.ttl.count()) + "ms";
     }
@@ -57,13 +55,12 @@ public:
     bool ages(const Name&, Mode) const override { return false; }
     Memory memory() const override { return {.claims = false}; }
     bool may_forget() const override { return epoch_ > 0; }
-    bool may_overlap() const override { return kernel_.now() < overlaps_until_; }
+    bool may_overlap() const override { return takeovers_.may_overlap(); }
     /// The address, a connection and the request.
     int time_outs() const override { return 2; }
     Nanos farthest(Nanos request_timeout) const override { return request_timeout / 4; }
-    /// A release may have been lost with the last writes.
-    Nanos rest() const override { return 1500 * ms + (epoch_ > 0 ? ttl_ + longest_pause_ : 0); }
-    Nanos recovery() const override { return rest() + ttl_; }
+    Nanos rest() const override { return takeovers_.rest(may_forget()); }
+    Nanos recovery() const override { return rest() + takeovers_.ttl(); }
 
     std::vector<Fault::Kind> faults(bool unsafe) const override {
         using enum Fault::Kind;
@@ -91,9 +88,7 @@ public:
                 break;
         }
     }
-    std::vector<std::size_t> beyond(const Fault& f) const override {
-        return &f == split_by_ ? beyond_ : std::vector<std::size_t>();
-    }
+    std::vector<std::size_t> beyond(const Fault& f) const override { return takeovers_.beyond(f); }
     void heal() override {
         for (Redis& one : servers_)
             one.recover();
@@ -135,11 +130,12 @@ private:
     void fail_over(const Fault& f) {
         const std::size_t former = primary_;
         const Nanos within = f.lasts;
-        if (settling_ > 0 || !servers_[1 - former].up() || !servers_[1 - former].is_replica())
+        if (takeovers_.settling() || !servers_[1 - former].up() ||
+            !servers_[1 - former].is_replica())
             return;
         primary_ = 1 - former;
         ++epoch_;
-        overlaps_until_ = never;
+        takeovers_.admit_overlap();
         servers_[primary_].set_replica(false);
         kernel_.trace(servers_[primary_].name(), "is the primary");
         std::array<Nanos, 3> learns{};
@@ -150,36 +146,26 @@ private:
         if (random_.chance(500)) {
             learns[1] = random_.between(learns[0], std::min(within, second));
             learns[2] = within;
-            split_by_ = &f;
-            beyond_ = {primary_, servers_.size() + leader,
-                       servers_.size() + (leader + 1) % sentinels_.size()};
+            takeovers_.split(f, {primary_, servers_.size() + leader,
+                                 servers_.size() + (leader + 1) % sentinels_.size()});
         }
         for (std::size_t i = 0; i < learns.size(); ++i)
-            later(learns.at(i), [this, which = (leader + i) % sentinels_.size()] {
+            takeovers_.later(learns.at(i), [this, which = (leader + i) % sentinels_.size()] {
                 sentinels_.at(which).learn(host(primary_), epoch_);
                 note_majority();
             });
-        const bool split = split_by_ == &f;
-        later(split ? within : random_.between(learns[0], within),
-              [this, former] { demote(former); });
-    }
-    void later(Nanos after, std::function<void()> done) {
-        ++settling_;
-        kernel_.after(after, [this, done = std::move(done)] {
-            --settling_;
-            done();
-        });
+        takeovers_.later(takeovers_.splits(f) ? within : random_.between(learns[0], within),
+                         [this, former] { demote(former); });
     }
     void note_majority() {
         const auto know =
             std::count_if(sentinels_.begin(), sentinels_.end(),
                           [this](const auto& s) { return s.named() == host(primary_); });
-        if (know != 2) return;
-        // Clients' clocks may be slower, and what was closed may be forgotten.
-        overlaps_until_ = kernel_.now() + ttl_ + ttl_ / 50 + longest_pause_ + 20 * ms;
+        if (know == 2) takeovers_.end_overlap();
     }
     void demote(std::size_t former) {
-        if (!servers_.at(former).up()) return later(50 * ms, [this, former] { demote(former); });
+        if (!servers_.at(former).up())
+            return takeovers_.later(50 * ms, [this, former] { demote(former); });
         servers_.at(former).copy(servers_.at(primary_).store());
         servers_.at(former).set_replica(true);
         kernel_.trace(servers_.at(former).name(), "is a replica");
@@ -191,12 +177,9 @@ private:
     std::array<Sentinel, 3> sentinels_;
     std::size_t primary_ = 0;
     std::uint64_t epoch_ = 0;
-    unsigned settling_ = 0;
+    Takeovers takeovers_{kernel_};
     bool slow_replica_ = false;
-    Nanos ttl_ = 0, longest_pause_ = 0, arrives_ = 0;
-    Nanos overlaps_until_ = 0;
-    const Fault* split_by_ = nullptr;
-    std::vector<std::size_t> beyond_;
+    Nanos arrives_ = 0;
 };
 
 }  // namespace
