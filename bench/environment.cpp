@@ -53,8 +53,10 @@ std::map<std::string, std::string> environment(const Options& options, int pinne
     env["boost"] = fmt::format("{}.{}", BOOST_VERSION / 100000, BOOST_VERSION / 100 % 1000);
     env["placement"] =
         options.placement == Placement::one
-            ? (pinned_to >= 0 ? fmt::format("client and servers on core {}", pinned_to)
-                              : std::string("pinning failed: wherever the kernel put them"))
+            ? (pinned_to >= 0
+                   ? fmt::format("client and servers on core {}, where faults are made on all",
+                                 pinned_to)
+                   : std::string("pinning failed: wherever the kernel put them"))
             : std::string("spread: wherever the kernel put them");
     env["effort"] = options.pick("quick", "normal", "full");
     env["command"] = options.command_line;

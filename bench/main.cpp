@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <holdfast/spi/config.hpp>
 
+#include "cores.hpp"
 #include "environment.hpp"
 #include "measure/histories.hpp"
 #include "processes/cycles.hpp"

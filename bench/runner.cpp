@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "cores.hpp"
 #include "measure/tries.hpp"
 
 namespace holdfast::bench {
@@ -77,6 +78,7 @@ Run run_all(Bench& bench) {
     const auto start = Clock::now();
     for (const Planned& planned : plan) {
         if (bench.stopped()) break;
+        if (planned.scenario->on_all_cores) use_all_cores();
         progress.show(planned.step.label);
         run_step(bench, planned, progress);
     }

@@ -20,6 +20,9 @@ struct Scenario {
     std::string method;   ///< how it is measured, one or two sentences
     bool on_own_servers;  ///< part of a run on the user's own servers
     std::vector<Step> (*plan)(const Options&, const Site&);
+    /// Costs are compared on one core. What makes faults and counts starts many processes, and has
+    /// all cores.
+    bool on_all_cores = false;
 };
 
 /// All scenarios, in the order in which they run.
@@ -27,6 +30,7 @@ const std::vector<Scenario>& scenarios();
 
 // One file each in scenarios/.
 Scenario c1_uncontended();
+Scenario c1_tls();
 Scenario c1_in_flight();
 Scenario c1_open_loop();
 Scenario c1_documents();

@@ -1,7 +1,6 @@
 #include "site.hpp"
 
 #include <fmt/format.h>
-#include <sched.h>
 #include <sys/vfs.h>
 
 #include <algorithm>
@@ -270,19 +269,6 @@ std::string file_system(const std::filesystem::path& folder) {
         default:
             return fmt::format("file system {:#x}", static_cast<unsigned long>(what.f_type));
     }
-}
-
-int pin_to_one_core() {
-    cpu_set_t allowed;
-    if (sched_getaffinity(0, sizeof allowed, &allowed) != 0) return -1;
-    int last = -1;
-    for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu)
-        if (CPU_ISSET(cpu, &allowed)) last = cpu;
-    if (last < 0) return -1;
-    cpu_set_t one;
-    CPU_ZERO(&one);
-    CPU_SET(last, &one);
-    return sched_setaffinity(0, sizeof one, &one) == 0 ? last : -1;
 }
 
 }  // namespace holdfast::bench

@@ -89,7 +89,4 @@ lab::EtcdOptions short_elections();
 /// The file system type of a folder: "ext4", "tmpfs", ...: fsync costs nothing on some.
 std::string file_system(const std::filesystem::path&);
 
-/// Pins this thread, and whatever it starts, to one core; returns which, or -1 on failure.
-int pin_to_one_core();
-
 }  // namespace holdfast::bench

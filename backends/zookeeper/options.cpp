@@ -87,14 +87,14 @@ const std::vector<spi::OptionSpec>& option_table() {
         {.name = "auth",
          .type = OptionType::choice,
          .fallback = "digest",
-         .meaning = "Authentication scheme. sasl is refused: Debian's client library does not "
-                    "support it.",
+         .meaning = "Authentication scheme. sasl is refused: Debian's client library has none.",
          .choices = "digest|sasl",
          .identity = spi::Identity::apart},
         {.name = "tls",
          .type = OptionType::boolean,
          .fallback = "no",
-         .meaning = "yes is refused: Debian's client library does not support TLS.",
+         .meaning = "yes is refused: Debian's client library has no TLS, and that of others waits "
+                    "for a silent server without end.",
          .identity = spi::Identity::apart},
         {.name = "parents",
          .type = OptionType::choice,
@@ -128,11 +128,11 @@ const std::vector<spi::OptionSpec>& option_table() {
 
 void check(const spi::Settings& s, Diagnostics& d) {
     if (s.flag("tls"))
-        d.add("", "TLS is not available: the ZooKeeper client library of this build has none.",
+        d.add("", "zookeeper:// has no TLS: the client library has none that can be relied on.",
               "Leave tls out and put a tunnel (stunnel for instance) between this host and the "
               "servers.");
     if (s.text("auth") == "sasl")
-        d.add("", "SASL is not available: the ZooKeeper client library of this build has none.",
+        d.add("", "zookeeper:// has no SASL: the client library has none.",
               "Use auth=digest with a user and password_file or password_env.");
     if (!proper_path(without_end(s.path)) && s.path != "/")
         d.add(

@@ -23,36 +23,19 @@ bool looks_like_a_number(const std::string& text) {
     return text.size() >= 6 && text.find_first_not_of("0123456789.-") == std::string::npos;
 }
 
-/// Waits until the kernel has it all.
-void write_all(redisContext* node) {
-    for (int done = 0; done == 0;)
-        if (redisBufferWrite(node, &done) != REDIS_OK)
-            throw SelfCheck(std::string("floor: ") + node->errstr);
-}
-
-RedisReply next_reply(redisContext* node) {
-    void* raw = nullptr;
-    if (redisGetReply(node, &raw) != REDIS_OK)
-        throw SelfCheck(std::string("floor: ") + node->errstr);
-    return RedisReply(static_cast<redisReply*>(raw));
-}
-
 std::string words_of(const redisReply& reply) {
     if (reply.type == REDIS_REPLY_INTEGER) return std::to_string(reply.integer);
     if (reply.type == REDIS_REPLY_ARRAY && reply.elements > 0) return words_of(*reply.element[0]);
     return reply.str == nullptr ? "nil" : std::string(reply.str, reply.len);
 }
 
-}  // namespace
-
-RedisContext connect_redis(std::uint16_t port) {
-    RedisContext context(redisConnect("127.0.0.1", port));
-    if (!context || context->err != 0)
-        throw SelfCheck(std::string("bare hiredis: ") + (context ? context->errstr : "no memory"));
-    timeval ten_seconds{10, 0};
-    redisSetTimeout(context.get(), ten_seconds);
-    return context;
+std::string sha_of(const RedisReply& loaded) {
+    if (loaded->type != REDIS_REPLY_STRING)
+        throw SelfCheck("bare hiredis: SCRIPT LOAD was refused");
+    return {loaded->str, loaded->len};
 }
+
+}  // namespace
 
 RedisReply ask(redisContext* context, const std::vector<std::string>& arguments) {
     std::vector<const char*> argv;
@@ -68,22 +51,22 @@ RedisReply ask(redisContext* context, const std::vector<std::string>& arguments)
 }
 
 std::string load_compare_and_delete(redisContext* context) {
-    const auto reply = ask(context, {"SCRIPT", "LOAD", compare_and_delete});
-    if (reply->type != REDIS_REPLY_STRING) throw SelfCheck("bare hiredis: SCRIPT LOAD was refused");
-    return {reply->str, reply->len};
+    return sha_of(ask(context, {"SCRIPT", "LOAD", compare_and_delete}));
 }
 
-std::string load_compare_and_delete(const std::vector<std::uint16_t>& ports) {
+std::string load_compare_and_delete(const std::vector<std::uint16_t>& ports,
+                                    const std::filesystem::path& ca_file) {
     std::string sha;
     for (const auto port : ports)
-        sha = load_compare_and_delete(connect_redis(port).get());
+        sha = sha_of(RedisLink::open(port, ca_file)->ask({"SCRIPT", "LOAD", compare_and_delete}));
     return sha;
 }
 
-RedisFloor::RedisFloor(const std::vector<std::uint16_t>& ports, Trace trace)
+RedisFloor::RedisFloor(const std::vector<std::uint16_t>& ports, Trace trace,
+                       const std::filesystem::path& ca_file)
     : trace_(std::move(trace)), window_(trace_.window()) {
     for (const auto port : ports)
-        nodes_.push_back(connect_redis(port));
+        nodes_.push_back(RedisLink::open(port, ca_file));
     if (trace_.commands.empty()) throw SelfCheck("floor: nothing was recorded to replay");
     counter_ = std::random_device{}();
     tags_.assign(trace_.grants.size(), std::string(tag_size, 'A'));
@@ -119,19 +102,20 @@ void RedisFloor::patch() {
 void RedisFloor::learn() {
     patch();
     for (const auto& node : nodes_)
-        learn(node.get());
+        learn(*node);
 }
 
-void RedisFloor::learn(redisContext* node) {
+void RedisFloor::learn(RedisLink& node) {
     std::vector<bool> held(trace_.grants.size(), false);
     for (std::size_t i = 0; i < trace_.commands.size(); ++i) {
         const auto& command = trace_.commands[i];
-        redisAppendFormattedCommand(node, command.bytes.data(), command.bytes.size());
-        const RedisReply reply = next_reply(node);
+        node.add(command.bytes);
+        node.flush();
+        const RedisReply reply = node.reply();
         if (reply->type == REDIS_REPLY_ERROR) throw SelfCheck("floor: " + words_of(*reply));
         if (i == shapes_.size()) shapes_.push_back(shape_of(*reply));
         for (const std::size_t owner : command.owners) {
-            const auto value = ask(node, {"GET", trace_.grants[owner].name});
+            const auto value = node.ask({"GET", trace_.grants[owner].name});
             const bool ours = value->type == REDIS_REPLY_STRING && value->len >= tag_size &&
                               tags_[owner].compare(0, tag_size, value->str, tag_size) == 0;
             if (ours == held[owner])
@@ -175,8 +159,8 @@ bool RedisFloor::same(const Shape& shape, const redisReply& reply) {
     return std::string_view(shape.text) == std::string_view(reply.str, reply.len);
 }
 
-void RedisFloor::take_reply(redisContext* node, std::size_t command) {
-    const RedisReply reply = next_reply(node);
+void RedisFloor::take_reply(RedisLink& node, std::size_t command) {
+    const RedisReply reply = node.reply();
     if (!same(shapes_[command], *reply))
         throw SelfCheck("floor: the reply to request " + std::to_string(command + 1) +
                         " was no success: " + words_of(*reply));
@@ -188,13 +172,12 @@ void RedisFloor::pass() {
         const std::size_t end = std::min(first + window_, trace_.commands.size());
         for (const auto& node : nodes_) {
             for (std::size_t i = first; i < end; ++i)
-                redisAppendFormattedCommand(node.get(), trace_.commands[i].bytes.data(),
-                                            trace_.commands[i].bytes.size());
-            write_all(node.get());
+                node->add(trace_.commands[i].bytes);
+            node->flush();
         }
         for (const auto& node : nodes_)
             for (std::size_t i = first; i < end; ++i)
-                take_reply(node.get(), i);
+                take_reply(*node, i);
     }
 }
 

@@ -1,32 +1,24 @@
-// The raw floor for Redis and Redlock: bare hiredis, no thread, no queue, no option. It only writes
-// bytes and looks at every reply.
+// The raw floor for Redis and Redlock: a bare client, no thread, no queue, no option. It only
+// writes bytes and looks at every reply.
 #pragma once
-#include <hiredis/hiredis.h>
-
 #include <cstdint>
+#include <filesystem>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "floors/redis_link.hpp"
 #include "floors/trace.hpp"
 
 namespace holdfast::bench {
 
-struct FreeRedis {
-    void operator()(redisContext* c) const { redisFree(c); }
-    void operator()(redisReply* r) const { freeReplyObject(r); }
-};
-using RedisContext = std::unique_ptr<redisContext, FreeRedis>;
-using RedisReply = std::unique_ptr<redisReply, FreeRedis>;
-
-/// Connects. Errors: SelfCheck.
-RedisContext connect_redis(std::uint16_t port);
 /// Sends one command and returns its reply. Errors: SelfCheck when the connection broke.
 RedisReply ask(redisContext*, const std::vector<std::string>& arguments);
 /// Loads compare_and_delete and returns its SHA.
 std::string load_compare_and_delete(redisContext*);
-/// The same on each of these servers.
-std::string load_compare_and_delete(const std::vector<std::uint16_t>& ports);
+/// The same on each of these servers, over TLS if there is a file of an authority.
+std::string load_compare_and_delete(const std::vector<std::uint16_t>& ports,
+                                    const std::filesystem::path& ca_file = {});
 
 /// Plays a trace; with several nodes the same bytes go to all of them before any reply is read, and
 /// every node must agree. Which replies are a success is found out once: in the first pass each
@@ -35,7 +27,9 @@ std::string load_compare_and_delete(const std::vector<std::uint16_t>& ports);
 class RedisFloor {
 public:
     /// Errors: SelfCheck when the first pass does not take and free the locks as it should.
-    RedisFloor(const std::vector<std::uint16_t>& ports, Trace trace);
+    /// `ca_file`: as in RedisLink.
+    RedisFloor(const std::vector<std::uint16_t>& ports, Trace trace,
+               const std::filesystem::path& ca_file = {});
     /// One whole pass. Errors: SelfCheck at the first reply that is no success.
     void pass();
     std::size_t cycles() const { return trace_.cycles(); }
@@ -55,10 +49,10 @@ private:
     static bool same(const Shape&, const redisReply&);
     void patch();
     void learn();
-    void learn(redisContext* node);
-    void take_reply(redisContext* node, std::size_t command);
+    void learn(RedisLink& node);
+    void take_reply(RedisLink& node, std::size_t command);
 
-    std::vector<RedisContext> nodes_;
+    std::vector<std::unique_ptr<RedisLink>> nodes_;
     Trace trace_;
     std::vector<std::string> tags_;  // fresh owner ids of this pass
     std::vector<Shape> shapes_;

@@ -52,8 +52,10 @@ function modelOf(report, choices) {
     if (/^(durable, |memory only, )?crashed/.test(variant)) return 'server crash';
     return after || variant;
   }
-  // Whether a row of a fault is about this choice. The durable Redis has no replica, so no failover.
+  // Whether a row of a fault is about this choice. A replica that takes over lacks the same grants whether a person, a
+  // Sentinel or a cluster chose it. The durable Redis has no replica, so no failover.
   function isAbout(r, choice) {
+    if (r.scenario === 'C13' && choice.variant === 'default') return r.backend === choice.backend.split('-')[0];
     if (r.backend !== choice.backend || ['plain', 'poll', 'no token'].includes(r.variant)) return false;
     const durable = /^durable/.test(r.variant);
     return choice.backend !== 'redis' || durable === (choice.variant === 'durable');
@@ -91,8 +93,8 @@ function modelOf(report, choices) {
   const tried = (x) => crowds.filter((other) => other === x).length;
   const waiters = [...crowds].sort((a, b) => tried(b) - tried(a) || b - a)[0];
   const chosen = choices.map((choice) => {
-    const [scenario, variant, metric, x] = choice.cost;
-    const cost = one({ scenario, backend: choice.backend, variant, metric, x });
+    const [scenario, variant, metric, x, backend = choice.backend] = choice.cost;
+    const cost = one({ scenario, backend, variant, metric, x });
     const handOff = (of) => one({ scenario: 'C3', backend: choice.backend, variant: 'default', metric: of, x: waiters });
     const [took, requests] = [handOff('time per hand-off'), handOff('requests per hand-off')];
     const found = seen(choice);

@@ -6,7 +6,7 @@ const { rows, label, isFloor, pick, one, short } = model;
 const inline = (t) => escape(t).replace(/`([^`]+)`/g, '<code>$1</code>').replace(/\*\*(.+?)\*\*/g, '<b>$1</b>');
 const markHtml = (backend, hollow) => `<svg class="mark" viewBox="-11 -11 22 22" aria-hidden="true">${mark(backend, 0, 0, 20, hollow)}</svg>`;
 // A lock with the mark of its backend.
-const named = (r) => ({ html: `${BACKENDS[r.backend] ? markHtml(r.backend, r.variant !== 'default') : ''}${escape(label(r))}` });
+const named = (r) => ({ html: `${BACKENDS[familyOf(r.backend)] ? markHtml(r.backend, r.variant !== 'default') : ''}${escape(label(r))}` });
 const num = (row, note = '') => ({ num: true, html: row ? `${short(row.value)}${note}` : '–' });
 const spread = (row) => ({
   num: true,

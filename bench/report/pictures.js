@@ -2,8 +2,10 @@
 // anew for its width; docs/report/README.md keeps them as files. Colours are the variables of page.css; BACKENDS has
 // what each backend's backend.json says.
 const OTHER = 'M-9 -4H9V4H-9Z';  // in a box from -10 to 10, as each backend's own
-const markOf = (backend) => (BACKENDS[backend] || { mark: OTHER }).mark;
-const colourOf = (backend) => (BACKENDS[backend] ? `--${backend}` : '--soft');
+// One library may have several backends: "redis-cluster" looks like "redis".
+const familyOf = (backend) => (BACKENDS[backend] ? backend : backend.split('-')[0]);
+const markOf = (backend) => (BACKENDS[familyOf(backend)] || { mark: OTHER }).mark;
+const colourOf = (backend) => (BACKENDS[familyOf(backend)] ? `--${familyOf(backend)}` : '--soft');
 
 const escape = (t) => String(t).replace(/[&<>"]/g, (c) => ({ '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;' })[c]);
 // About what system-ui needs at 12 px; a little more is kept free.

@@ -2,24 +2,20 @@
 
 namespace holdfast::bench {
 
-const std::vector<Scenario>& scenarios() {
-    static const std::vector<Scenario> all{
-        c1_uncontended(),
-        c1_in_flight(),
-        c1_open_loop(),
-        c1_documents(),
-        c2_ensemble(),
-        c2_members(),
-        c2_replicas(),
-        c3_hand_off(),
-        c3_burst(),
-        c3_polled(),
-        c4_redlock_price(),
-        c4a_in_turn(),
-        c5_conflict(),
-        c5a_idle_waiters(),
-        c6_scale(),
-        c7_size(),
+namespace {
+
+std::vector<Scenario> costs() {
+    return {
+        c1_uncontended(), c1_tls(),           c1_in_flight(), c1_open_loop(), c1_documents(),
+        c2_ensemble(),    c2_members(),       c2_replicas(),  c3_hand_off(),  c3_burst(),
+        c3_polled(),      c4_redlock_price(), c4a_in_turn(),  c5_conflict(),  c5a_idle_waiters(),
+        c6_scale(),       c7_size(),          c23_readers(),  c23a_kinds(),   c32_network(),
+        peers_beside(),
+    };
+}
+
+std::vector<Scenario> faults() {
+    return {
         c8_counter(),
         c8a_in_process_mutex(),
         c8b_stock(),
@@ -42,8 +38,6 @@ const std::vector<Scenario>& scenarios() {
         c20a_identity(),
         c21_reliability(),
         c22_order(),
-        c23_readers(),
-        c23a_kinds(),
         c24_names_once(),
         c25_leader(),
         c26_exists_watch(),
@@ -52,10 +46,21 @@ const std::vector<Scenario>& scenarios() {
         c29_soft_lock(),
         c30_ranks(),
         c31_ttl(),
-        c32_network(),
         c33_takeover(),
-        peers_beside(),
     };
+}
+
+}  // namespace
+
+const std::vector<Scenario>& scenarios() {
+    static const std::vector<Scenario> all = [] {
+        std::vector<Scenario> list = costs();
+        for (Scenario one : faults()) {
+            one.on_all_cores = true;
+            list.push_back(std::move(one));
+        }
+        return list;
+    }();
     return all;
 }
 

@@ -25,8 +25,10 @@ make_root() {
 }
 
 # inside COMMAND...: in the root, where the tree is at /holdfast and cannot be written to. Mounts and processes are gone
-# when it ends, however it ends: a signal ends the first process there, and that takes the others with it.
+# when it ends, however it ends: a signal ends the first process there, and that takes the others with it. npm trusts
+# there whom this machine trusts.
 inside() {
+    cp -L /etc/ssl/certs/ca-certificates.crt "$here/build/trusted.crt" 2>/dev/null || true
     # shellcheck disable=SC2016
     here=$here root=$root unshare --mount --pid --fork --kill-child sh -ec '
         to=$here/root
@@ -39,6 +41,7 @@ inside() {
         trap "exit 130" INT
         trap "exit 143" TERM
         chroot "$to" /usr/bin/env -i HOME=/root TERM=dumb LC_ALL=C.UTF-8 CI=true PYTHONDONTWRITEBYTECODE=1 \
+            NODE_EXTRA_CA_CERTS=/holdfast/build/trusted.crt \
             PATH="${before:-}/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin" \
             sh -c '\''cd /holdfast && exec "$@"'\'' - "$@" </dev/null &
         wait "$!"' - "$@"

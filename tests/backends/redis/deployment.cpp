@@ -19,6 +19,8 @@ public:
     static lab::RedisOptions options() {
         lab::RedisOptions o;
         o.append_only = true;
+        // After half an hour of locks it reads a long log at each start.
+        o.cap = std::chrono::minutes(1);
         return o;
     }
     static std::string words_of(const lab::RedisServer& server) {

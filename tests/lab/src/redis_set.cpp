@@ -279,13 +279,16 @@ std::size_t RedisSet::fail_over(std::size_t i) {
     return former;
 }
 
-void RedisSet::wait_replaced(std::size_t former, std::chrono::nanoseconds cap) {
+void RedisSet::wait_replaced(std::size_t former, std::chrono::nanoseconds cap,
+                             std::size_t sentinels) {
     auto asked = std::exchange(impl_->asked, {});
     const auto given_up = 2 * impl_->options().failover_timeout;
     wait_until(
         [&] {
+            std::size_t naming = 0;
             for (std::size_t i = 0; i < sentinel_ports().size(); ++i) {
-                if (const auto named = impl_->primary(i); named && *named != former) return true;
+                const auto named = impl_->primary(i);
+                if (named && *named != former && ++naming == sentinels) return true;
             }
             const auto now = std::chrono::steady_clock::now();
             if (asked && now > *asked + given_up) {
@@ -294,7 +297,7 @@ void RedisSet::wait_replaced(std::size_t former, std::chrono::nanoseconds cap) {
             }
             return false;
         },
-        cap, "a Sentinel names another primary");
+        cap, "the Sentinels name another primary");
 }
 
 }  // namespace holdfast::lab

@@ -70,9 +70,10 @@ public:
     /// `SENTINEL FAILOVER` at Sentinel `i`, again and again until it is accepted. Returns the
     /// former primary, at once.
     std::size_t fail_over(std::size_t i = 0);
-    /// Waits until a Sentinel names another primary. What fail_over() has asked for is asked again
-    /// when the Sentinels have given it up. Errors: LabError after `cap`.
-    void wait_replaced(std::size_t former, std::chrono::nanoseconds cap = std::chrono::seconds(60));
+    /// Waits until so many Sentinels name another primary. What fail_over() has asked for is asked
+    /// again when the Sentinels have given it up. Errors: LabError after `cap`.
+    void wait_replaced(std::size_t former, std::chrono::nanoseconds cap = std::chrono::seconds(60),
+                       std::size_t sentinels = 1);
 
 private:
     class Impl;
