@@ -54,7 +54,7 @@ std::map<std::string, std::string> environment(const Options& options, int pinne
     env["placement"] =
         options.placement == Placement::one
             ? (pinned_to >= 0
-                   ? fmt::format("client and servers on core {}, where faults are made on all",
+                   ? fmt::format("client and servers on core {}, on all where faults are made",
                                  pinned_to)
                    : std::string("pinning failed: wherever the kernel put them"))
             : std::string("spread: wherever the kernel put them");

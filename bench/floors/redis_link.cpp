@@ -7,6 +7,7 @@
 #include <array>
 
 #include "bench.hpp"
+#include "floors/trace.hpp"
 
 namespace holdfast::bench {
 
@@ -102,10 +103,7 @@ std::unique_ptr<RedisLink> RedisLink::open(std::uint16_t port,
 }
 
 RedisReply RedisLink::ask(const std::vector<std::string>& arguments) {
-    std::string command = "*" + std::to_string(arguments.size()) + "\r\n";
-    for (const auto& a : arguments)
-        command += "$" + std::to_string(a.size()) + "\r\n" + a + "\r\n";
-    add(command);
+    add(resp(arguments));
     flush();
     return reply();
 }

@@ -9,13 +9,6 @@ namespace holdfast::bench {
 
 namespace {
 
-std::string resp(const std::vector<std::string>& arguments) {
-    std::string out = "*" + std::to_string(arguments.size()) + "\r\n";
-    for (const auto& a : arguments)
-        out += "$" + std::to_string(a.size()) + "\r\n" + a + "\r\n";
-    return out;
-}
-
 /// Where argument `i` begins in resp().
 std::vector<std::size_t> starts(const std::vector<std::string>& arguments) {
     std::vector<std::size_t> at;
@@ -76,6 +69,13 @@ void patch_time(Trace::Command& command, const std::string& argument, std::size_
 }
 
 }  // namespace
+
+std::string resp(const std::vector<std::string>& arguments) {
+    std::string out = "*" + std::to_string(arguments.size()) + "\r\n";
+    for (const auto& a : arguments)
+        out += "$" + std::to_string(a.size()) + "\r\n" + a + "\r\n";
+    return out;
+}
 
 std::size_t Trace::window() const {
     if (commands.empty() || grants.empty()) return 1;

@@ -10,6 +10,9 @@
 
 namespace holdfast::bench {
 
+/// A command in the bytes of Redis' protocol.
+std::string resp(const std::vector<std::string>& arguments);
+
 struct Grant {
     std::string name, owner;
 };
