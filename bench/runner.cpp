@@ -47,8 +47,16 @@ private:
 };
 
 void run_step(Bench& bench, const Planned& planned, Progress& progress) {
-    const Tries failed = try_to_measure(
-        bench.rows, [&] { planned.step.run(bench); }, [&] { return bench.stopped(); });
+    const auto measure = [&] {
+        bench.histories.next_try();
+        try {
+            planned.step.run(bench);
+        } catch (...) {
+            bench.histories.forget_unwritten();
+            throw;
+        }
+    };
+    const Tries failed = try_to_measure(bench.rows, measure, [&] { return bench.stopped(); });
     // ^C ends the step's own processes, too: that they failed says nothing.
     if (failed.empty() || bench.stopped()) return;
     const bool given_up = failed.size() == most_tries;

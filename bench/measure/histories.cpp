@@ -57,9 +57,25 @@ std::filesystem::path Histories::file(std::string_view backend, std::string_view
         group = std::prev(groups_.end());
         std::filesystem::create_directories(group->folder);
     }
-    const auto number = std::to_string(group->files.size());
+    const auto number = std::to_string(asked_for_++);
     group->files.push_back(group->folder / (number + "-" + std::string(who) + ".history"));
+    of_this_try_.push_back(group->files.back());
     return group->files.back();
+}
+
+void Histories::forget_unwritten() {
+    const std::lock_guard alone(mutex_);
+    const auto unwritten = [&](const std::filesystem::path& file) {
+        return !std::filesystem::exists(file) &&
+               std::find(of_this_try_.begin(), of_this_try_.end(), file) != of_this_try_.end();
+    };
+    for (Group& group : groups_)
+        std::erase_if(group.files, unwritten);
+}
+
+void Histories::next_try() {
+    const std::lock_guard alone(mutex_);
+    of_this_try_.clear();
 }
 
 void Histories::judge(Rows& rows) const {

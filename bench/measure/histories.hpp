@@ -21,6 +21,13 @@ public:
     std::filesystem::path file(std::string_view backend, std::string_view variant, Promise,
                                std::string_view who);
 
+    /// Drops the files that were asked for since the last call of `next_try()` and are not there:
+    /// a try that failed may have ended its processes before they wrote anything. What they did
+    /// write stays, and is judged.
+    void forget_unwritten();
+    /// The files asked for so far are owed from here on, also when a later try fails.
+    void next_try();
+
     /// Reads every history and adds its rows, with what recording costs in this folder. Call it
     /// after the processes have ended. Does nothing when no file was asked for.
     void judge(Rows&) const;
@@ -34,6 +41,8 @@ private:
     std::filesystem::path folder_;
     std::mutex mutex_;
     std::vector<Group> groups_;
+    std::vector<std::filesystem::path> of_this_try_;
+    int asked_for_ = 0;
 };
 
 }  // namespace holdfast::bench

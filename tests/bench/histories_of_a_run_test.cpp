@@ -79,3 +79,29 @@ TEST_CASE("deployments are judged apart, and a process that recorded nothing is 
     CHECK(find(rows, {history_scenario, "redis", "default", history_damage})->value == 0);
     CHECK(find(rows, {history_scenario, "redis", "durable", history_damage})->value == 1);
 }
+
+TEST_CASE("a try that failed owes no file that it never wrote; what it wrote is judged") {
+    const histories::Folder folder;
+    Histories histories(folder.path());
+    const auto file = [&](const char* who) {
+        return histories.file("redis", "default", Promise::holdfast, who);
+    };
+    const auto damaged = [&] {
+        Rows rows;
+        histories.judge(rows);
+        return find(rows, {history_scenario, "redis", "default", history_damage})->value;
+    };
+    (void)file("silent, before");
+    histories.next_try();
+    two_holders(file("a"), file("b"), true);
+    (void)file("killed before it wrote");
+    CHECK(damaged() == 2);
+    histories.forget_unwritten();
+    CHECK(damaged() == 1);
+    histories.next_try();
+    two_holders(file("a"), file("b"), false);
+    Rows rows;
+    histories.judge(rows);
+    CHECK(find(rows, {history_scenario, "redis", "default", history_recorded})->value == 4);
+    CHECK(exit_code(rows) == 2);  // the first try's two holders
+}
