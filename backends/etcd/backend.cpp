@@ -44,7 +44,7 @@ EtcdBackend::~EtcdBackend() {
 
 awaitable<void> EtcdBackend::close() {
     queues_->stop();
-    const auto deadline = boot_clock::now() + milliseconds(150);
+    const auto deadline = boot_clock::now() + closing_time;
     // Grants that are asked for may still come: with their leases they end, as waiters with theirs.
     std::set<std::int64_t> leases(asking_.begin(), asking_.end());
     if (!leases_->waiting().over(boot_clock::now())) leases.insert(leases_->waiting().id);

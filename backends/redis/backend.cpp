@@ -369,7 +369,7 @@ awaitable<spi::Failure> RedisBackend::still_usable(boot_clock::time_point deadli
 
 awaitable<void> RedisBackend::take_back(std::vector<InFlight::Open> open) {
     if (open.empty()) co_return;
-    const auto deadline = boot_clock::now() + milliseconds(150);
+    const auto deadline = boot_clock::now() + closing_time;
     const auto unreachable = co_await connection_->ready(deadline);
     if (unreachable) co_return;
     // Behind the requests themselves, or with a mark for one that comes by a lane's connection.

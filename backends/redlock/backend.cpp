@@ -233,7 +233,7 @@ awaitable<void> RedlockBackend::close() {
     deployment_->stop();
     // What is owed at nodes that answer takes one more round trip, and so does a release that only
     // a majority has answered; the others free it by its ttl.
-    const auto until = boot_clock::now() + milliseconds(150);
+    const auto until = boot_clock::now() + closing_time;
     const auto owing = [this] {
         return std::any_of(deployment_->connections.begin(), deployment_->connections.end(),
                            [](const auto& line) { return line->has_pending(); });

@@ -105,7 +105,7 @@ awaitable<void> ZooKeeperBackend::close() {
     for (auto& [times, s] : sessions_)
         all.push_back(s);
     sessions_.clear();
-    const auto deadline = boot_clock::now() + milliseconds(150);
+    const auto deadline = boot_clock::now() + closing_time;
     for (const SessionPtr& s : all) {
         auto closing = s->close(deadline);
         co_await std::move(closing);

@@ -8,6 +8,7 @@
 
 #include "acquisition.hpp"
 #include "holdfast/spi/exhausted.hpp"
+#include "holdfast/spi/net/gate.hpp"
 #include "holdfast/spi/signal_masked_thread.hpp"
 #include "lease_impl.hpp"
 #include "places.hpp"
@@ -226,7 +227,7 @@ void Engine::send(Batches<Item>& queue, const RoundTrip<Item, Step>& trip) {
 template <class Item, class Step>
 spi::awaitable<void> Engine::run(Batches<Item>& queue, const RoundTrip<Item, Step>& trip,
                                  Asked<Item, Step> batch) {
-    const auto self = shared_from_this();
+    const Running self(shared_from_this());
     std::vector<Step*> steps;
     steps.reserve(batch.size());
     for (const auto& [item, step] : batch)
@@ -263,7 +264,7 @@ void Engine::give_up_everything() {
 }
 
 spi::awaitable<void> Engine::stop_backend(std::function<void()> stopped) {
-    const auto self = shared_from_this();
+    const Running self(shared_from_this());
     try {
         auto verb = backend_->close();
         co_await std::move(verb);
@@ -309,7 +310,7 @@ void Engine::close_and_wait(milliseconds grace) noexcept {
         asio::co_spawn(self->io_, self->stop_backend([stopped] { stopped->set(true); }),
                        asio::detached);
     });
-    stopped->take_until(boot_clock::now() + milliseconds(200));
+    stopped->take_until(boot_clock::now() + spi::Backend::closing_time + milliseconds(50));
     finish();
     if (thread_.joinable()) thread_.join();
     end(grace);
@@ -363,9 +364,14 @@ void Engine::end(milliseconds grace) {
 }
 
 bool Engine::drain(boot_clock::time_point until) {
-    while (io_.poll_one() != 0)
+    // A coroutine that pauses, as a backend that is closing may, goes on by nobody else.
+    const auto one = [&] {
+        return io_.poll_one() != 0 ||
+               (coroutines_ > 0 && io_.run_one_until(spi::net::steady(until)) != 0);
+    };
+    while (one())
         if (boot_clock::now() >= until) return false;
-    return true;
+    return coroutines_ == 0;
 }
 
 void Engine::drain_later() noexcept {

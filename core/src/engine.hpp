@@ -103,6 +103,17 @@ public:
     void close(milliseconds grace) noexcept;
 
     // --- engine thread only
+    /// A coroutine that holds the engine. The end waits for it: one that is never resumed would
+    /// hold the engine for good.
+    struct Running {
+        const std::shared_ptr<Engine> engine;
+        explicit Running(std::shared_ptr<Engine> e) noexcept : engine(std::move(e)) {
+            ++engine->coroutines_;
+        }
+        ~Running() { --engine->coroutines_; }
+        Running(const Running&) = delete;
+        Running& operator=(const Running&) = delete;
+    };
     void attempt(std::shared_ptr<Acquisition>);
     void withdraw(std::shared_ptr<Acquisition>);
     void renew(std::shared_ptr<LeaseImpl>);
@@ -149,10 +160,9 @@ private:
     void finish();
     /// The rest of the end, once the engine thread runs nothing any more.
     void end(milliseconds grace);
-    /// Runs the handlers that are ready. False: some are left.
+    /// Runs the handlers that are ready, and until the last coroutine ends. False: some are left.
     bool drain(boot_clock::time_point until);
-    /// The same without a limit, on a thread of its own: a handler that is left keeps the engine
-    /// alive.
+    /// The same without a limit, on a thread of its own: what is left keeps the engine alive.
     void drain_later() noexcept;
     spi::awaitable<void> stop_backend(std::function<void()> stopped);
     /// Items, and the request of each; null: nothing is left to ask.
@@ -192,6 +202,7 @@ private:
         Posting(const Posting&) = delete;
         Posting& operator=(const Posting&) = delete;
     };
+    std::size_t coroutines_ = 0;  // where io_ runs
     std::atomic<bool> closed_{false}, ended_{false};
     std::atomic<int> posting_{0};
     std::atomic<bool> closing_{false}, close_done_{false};

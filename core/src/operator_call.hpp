@@ -42,8 +42,9 @@ template <class T, class Sink>
 spi::awaitable<void> run_operator_verb(std::shared_ptr<Engine> engine, OperatorVerb<T> verb,
                                        boot_clock::time_point deadline,
                                        std::shared_ptr<AnswerOnce<T, Sink>> answer) {
+    const Engine::Running running(std::move(engine));
     try {
-        auto asking = verb(*engine, deadline);
+        auto asking = verb(*running.engine, deadline);
         answer->set(co_await std::move(asking));
     } catch (const std::exception& e) {
         answer->set(spi::Failure(errc::unavailable, e.what()));

@@ -6,6 +6,7 @@
 #include "../support/cap.hpp"
 #include "../support/catch.hpp"
 #include "holdfast/lab/wait_until.hpp"
+#include "scripted.hpp"
 
 namespace hf = holdfast;
 using namespace std::chrono_literals;
@@ -37,6 +38,21 @@ TEST_CASE("closing tells everybody who waits, however short its grace", "[core]"
     }
     CHECK(holdfast::lab::reached([&] { return told == many; }, 30s));
     CHECK(told == many);
+}
+
+// The machine may stand still while a backend says its last words, or these take long.
+TEST_CASE("a client goes, with its connections, however long its backend takes to close",
+          "[core]") {
+    const auto server = std::make_shared<scripted::Server>();
+    for (const auto takes : {300ms, 1500ms}) {
+        INFO(takes.count() << " ms");
+        server->close_takes = takes;
+        {
+            const auto client = scripted::open(server);
+            CHECK(client.make_lock("name").value()->acquire().has_value());
+        }
+        CHECK(holdfast::lab::reached([&] { return server->events == nullptr; }, 30s));
+    }
 }
 
 // A waiter is granted by the engine thread; when its caller lets go of everything at once, the

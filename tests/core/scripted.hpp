@@ -34,6 +34,7 @@ struct Server {
     std::function<spi::Answer<spi::Survey>()> survey;  ///< of any name
     std::atomic<std::chrono::milliseconds> attempt_takes{0ms}, renew_takes{0ms};
     std::atomic<std::chrono::milliseconds> release_takes{0ms};  // the engine's
+    std::atomic<std::chrono::milliseconds> close_takes{0ms};
     /// It does one after the other, and each attempt of the engine's takes so long.
     std::chrono::microseconds in_turn{0};
     bool has_lane = false;
@@ -119,7 +120,8 @@ public:
     spi::awaitable<void> close() override {
         for (auto* timer : timers_)
             timer->cancel();
-        co_return;
+        auto pause = wait(s_->close_takes.load());
+        co_await std::move(pause);
     }
 
     void release_one(spi::Held& h) {

@@ -70,9 +70,6 @@ protected:
     }
 
 private:
-    /// What core gives to the end of a backend has to be enough for this, and for stop().
-    static constexpr milliseconds last_words{100};
-
     const std::shared_ptr<Server> server_;
 };
 
@@ -113,7 +110,7 @@ template <class Connection, class Questions>
 spi::awaitable<void> ServerBackend<Connection, Questions>::close() {
     // The server may grant what was asked for and is cut now; nobody would give it back.
     auto work = this->job();
-    const auto deadline = boot_clock::now() + last_words;
+    const auto deadline = boot_clock::now() + this->closing_time;
     server_->stop_asking([&](const ServerStep& asked) {
         ServerStep s;
         s.kind = Kind::withdraw;

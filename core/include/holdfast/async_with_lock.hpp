@@ -2,7 +2,9 @@
 #pragma once
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/awaitable.hpp>
+#include <boost/asio/bind_executor.hpp>
 #include <boost/asio/co_spawn.hpp>
+#include <boost/asio/deferred.hpp>
 #include <boost/asio/experimental/parallel_group.hpp>
 #include <boost/asio/this_coro.hpp>
 #include <boost/asio/use_awaitable.hpp>
@@ -35,8 +37,10 @@ struct Ended {
 template <class T>
 asio::awaitable<Ended<T>> until_lost(asio::awaitable<T> work, Lease& lease) {
     auto executor = co_await asio::this_coro::executor;
+    // The group cancels `f` where the loss completes, which has to be where `f` runs.
     auto both = asio::experimental::make_parallel_group(
-        asio::co_spawn(executor, std::move(work), asio::deferred), lease.async_lost());
+        asio::co_spawn(executor, std::move(work), asio::deferred),
+        lease.async_lost(asio::bind_executor(executor, asio::deferred)));
     Ended<T> ended;
     if constexpr (std::is_void_v<T>) {
         auto [order, failure, lost] =
@@ -96,7 +100,8 @@ asio::awaitable<T> co_lead(asio::awaitable<Lease> campaign, F f) {
 /// ends when `f` has ended and the lock is released. Throws boost::system::system_error with the
 /// errors of Lock::acquire, or with lost_reason() when the lock was lost before `f` had ended; an
 /// exception of `f` passes through, and the lock is released as abandoned. `f` runs on the executor
-/// of the caller. Copies `f`, and needs the Lock only until it returns the awaitable; the options'
+/// of the caller, which runs one handler at a time: a strand where several threads run its loop.
+/// Copies `f`, and needs the Lock only until it returns the awaitable; the options'
 /// `note` must live until it begins.
 template <UnderLock F>
 [[nodiscard]] auto async_with_lock(const Lock& lock, const AcquireOptions& options, F f)

@@ -107,6 +107,12 @@ class Lock:
         await self._leave(asyncio.current_task()).__aexit__(kind, value, traceback)
 
     def _leave(self, who: Any) -> Lease:
+        if who not in self._held:  # a framework may leave on another thread, or in another task, than it entered
+            others = [other for other, leases in self._held.items() for _ in leases]
+            if len(others) != 1:
+                raise RuntimeError(f"`with` on {self!r} is left by a thread or task that did not enter it, while {len(others)} "
+                                   "hold it: use `with lock.acquire() as lease`, which any thread may leave")
+            who = others[0]
         leases = self._held[who]
         lease = leases.pop()
         if not leases:

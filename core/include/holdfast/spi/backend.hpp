@@ -267,8 +267,10 @@ public:
 
     /// Null: the backend has no blocking path. Any thread; the lane connects on first use.
     virtual std::unique_ptr<Lane> open_lane() { return nullptr; }
-    /// Ends every connection; verbs under way end with an error. Called once, on the engine thread,
-    /// before the destructor.
+    /// What close() may take to give back what was asked for.
+    static constexpr milliseconds closing_time{150};
+    /// Ends every connection; verbs under way end with an error. Called once, where the engine
+    /// runs, before the destructor.
     virtual awaitable<void> close() { co_return; }
     /// The server that requests go to now, for people: "db1:5432 (10.0.0.1), timeline 2"; where a
     /// majority decides, each that is reached. Empty: none is reached, or none is needed. Engine
