@@ -123,7 +123,8 @@ int break_lock(const Globals& g, const TypedBreak& t) {
         options.now = t.now;
         if (t.if_token) options.if_token = FencingToken{*t.if_token};
         options.note = t.note;
-        if (seen->holders.size() > 1 || t.owner || !h.token) options.owner = h.owner;
+        const bool by_owner = !h.token && !h.foreign;  // a foreign one may not be text
+        if (seen->holders.size() > 1 || t.owner || by_owner) options.owner = h.owner;
         if (t.force && t.now) warn(consequence(t, h));
         const auto broken = client->break_lock(t.name, options, &mistakes);
         if (broken) {

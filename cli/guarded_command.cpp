@@ -144,11 +144,12 @@ void GuardedCommand::follow_lease() {
     if (lost_ || !set_.valid()) return;
     boot_clock::time_point until = set_.valid_until();
     if (options_.max_hold != forever) until = std::min(until, since_ + options_.max_hold);
-    if (until > until_) {
-        const bool first = until_ == boot_clock::time_point{};
+    // Earlier than before where the server has set a shorter lease than it was asked for.
+    if (until != until_) {
+        const bool renewed = until_ != boot_clock::time_point{} && until > until_;
         until_ = until;
         file_.set_until(until);
-        if (!first) status_.write("renewed", {{"left_ms", left_until(until).count()}});
+        if (renewed) status_.write("renewed", {{"left_ms", left_until(until).count()}});
     }
     const bool at_risk = set_.state() == LeaseState::at_risk;
     if (at_risk && !at_risk_) {

@@ -207,14 +207,11 @@ awaitable<RedisBackend::Answer> RedisBackend::exchange(std::span<Operation* cons
     std::vector<Operation*> refused;
     answer.replies = parts_of(requests, std::move(answer.replies), refused);
     if (refused.empty()) co_return answer;
-    // The server refuses all because of one.
-    Answer rest;
-    if (!connection_->is_ready()) rest.failed = co_await connection_->ready(deadline);
-    if (!rest.failed) {
-        requests = requests_of(refused, false);
-        auto again = run(requests, deadline, link);
-        rest = co_await std::move(again);
-    }
+    // The server refuses all because of one. Others have their answers from this connection.
+    requests = requests_of(refused, false);
+    auto again = run(requests, deadline, answer.link);
+    Answer rest = co_await std::move(again);
+    rest.sent = true;
     if (rest.failed) co_return rest;
     std::vector<Operation*> none;
     auto replies = parts_of(requests, std::move(rest.replies), none);

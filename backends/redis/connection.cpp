@@ -158,6 +158,7 @@ bool Connection::take(Reply& reply) {
 
 void Connection::settled() {
     if (retiring_ && pending_.empty()) fail(make(Error::closed));
+    if (pipeline_) server_->trust();
     for (const auto& p : std::exchange(complete_, {}))
         if (p->complete) std::move (*p->complete)();
 }

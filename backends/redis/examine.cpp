@@ -97,6 +97,13 @@ awaitable<spi::Answer<Examination>> RedisBackend::examine(boot_clock::time_point
     if (unreachable.why == make(Error::read_only))
         co_return of_a_replica(shared_->target.display, capabilities_);
     if (unreachable) co_return unreachable;
+    // It may have lost its slots since it was chosen.
+    bool has_slots = member_ == nullptr;
+    for (std::size_t slot = 0; slot < slot_count && !has_slots; ++slot)
+        has_slots = member_->has(static_cast<Slot>(slot));
+    if (!has_slots)
+        co_return spi::Failure(make(Error::moving),
+                               shared_->target.display + ": its slots have gone to other servers");
     Keys keys;
     do
         keys.assign(shared_->options.prefix, unused_name());

@@ -54,13 +54,13 @@ asio::awaitable<void> Subscriber::ready(boot_clock::time_point deadline) {
     const auto self = shared_from_this();
     start();
     while (!subscribed_ && !channel().empty() && !closed_) {
-        if (!running_) {
-            start();
-            continue;  // it may have failed already
-        }
         // What did not work a moment ago is not waited for again: waiters look by themselves.
         failed_ = failed_ || boot_clock::now() >= deadline;
         if (failed_) co_return;
+        if (!running_) {
+            start();
+            continue;  // without a descriptor left it has failed already
+        }
         auto wait = gate_.wait(executor_, deadline);
         co_await std::move(wait);
     }

@@ -183,7 +183,10 @@ result<Client> Client::open(std::string_view what, const ClientOptions& options)
     const spi::Settings& settings = (*engine)->resolved.settings;
     for (auto& text : {spi::exposure(settings), spi::key_exposure(settings)})
         if (!text.empty()) (*engine)->events->warn(text);
-    Client client(std::make_shared<Impl>(std::move(*engine), options.close_grace));
+    // `forever` cannot be added to the present.
+    const auto grace =
+        std::clamp<milliseconds>(options.close_grace, milliseconds(0), std::chrono::hours(24));
+    Client client(std::make_shared<Impl>(std::move(*engine), grace));
     if (const ResolvedBackend& c = client.impl_->engine->resolved;
         !c.settings.list("require").empty()) {
         const auto found = client.probe(&diagnostics);

@@ -229,16 +229,16 @@ spi::awaitable<void> Engine::run(Batches<Item>& queue, const RoundTrip<Item, Ste
                                  Asked<Item, Step> batch) {
     const Running self(shared_from_this());
     std::vector<Step*> steps;
-    steps.reserve(batch.size());
-    for (const auto& [item, step] : batch)
-        if (step != nullptr) steps.push_back(step);
     try {
+        steps.reserve(batch.size());
+        for (const auto& [item, step] : batch)
+            if (step != nullptr) steps.push_back(step);
         if (!steps.empty()) {
             auto asking = ((*backend_).*trip.call)(steps);
             co_await std::move(asking);
         }
     } catch (const std::exception& e) {
-        events->warn(std::string(trip.name) + ": " + e.what());
+        report(trip.name, e);
     }
     bool heard = false;
     for (const auto& [item, step] : batch) {
@@ -246,6 +246,14 @@ spi::awaitable<void> Engine::run(Batches<Item>& queue, const RoundTrip<Item, Ste
         ((*item).*trip.answered)();
     }
     if (queue.answered(batch.size(), heard)) flush_soon();
+}
+
+void Engine::report(const char* verb, const std::exception& failure) noexcept {
+    try {
+        events->warn(std::string(verb) + ": " + failure.what());
+    } catch (const std::exception&) {
+        // Without memory the callers still hear that nothing was answered.
+    }
 }
 
 // --- the end

@@ -153,6 +153,7 @@ private:
     void start_submitted();
     void flush_soon();
     void flush();
+    void report(const char* verb, const std::exception& failure) noexcept;
     void give_up_everything();
     void close_and_wait(milliseconds grace) noexcept;
     /// close() on the engine thread, which cannot wait for itself.

@@ -345,16 +345,34 @@ result<void> LeaseImpl::renew() {
     return {};
 }
 
+/// Completes the handler once: with `closed` where an engine that has ended has dropped the call.
+class LeaseImpl::RenewOnce {
+public:
+    RenewOnce(std::shared_ptr<Engine> e, asio::any_completion_handler<Lease::RenewSignature> h)
+        : engine_(std::move(e)),
+          callback_(std::make_unique<Callback<Lease::RenewSignature>>(
+              std::move(h), engine_->default_executor())) {}
+    RenewOnce(RenewOnce&&) = default;
+    ~RenewOnce() {
+        if (callback_ && !engine_->forked()) (*this)(make_error_code(errc::closed));
+    }
+    void operator()(error_code ec) {
+        const auto callback = std::move(callback_);
+        engine_->complete(*callback, ec);
+    }
+
+private:
+    std::shared_ptr<Engine> engine_;
+    std::unique_ptr<Callback<Lease::RenewSignature>> callback_;  ///< null: completed
+};
+
 void LeaseImpl::async_renew(asio::any_completion_handler<Lease::RenewSignature> handler) {
     if (forked()) return;
     if (engine_->closed()) return complete(std::move(handler), make_error_code(errc::closed));
-    using Told = Callback<Lease::RenewSignature>;
-    auto told = [self = self(), callback = std::make_unique<Told>(std::move(handler),
-                                                                  engine_->default_executor())](
-                    error_code ec) { self->engine_->complete(*callback, ec); };
-    engine_->post([self = self(), told = Renewing(std::move(told))]() mutable {
-        self->renew_in_background(std::move(told));
-    });
+    engine_->post(
+        [self = self(), told = Renewing(RenewOnce(engine_, std::move(handler)))]() mutable {
+            self->renew_in_background(std::move(told));
+        });
 }
 
 }  // namespace holdfast

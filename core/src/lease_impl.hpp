@@ -107,6 +107,7 @@ public:
 
 private:
     using Renewing = asio::any_completion_handler<void(error_code)>;
+    class RenewOnce;
     /// What to notify of the outcome of a release (at most one of the two), and until when.
     struct Ending {
         Ending(std::shared_ptr<OneShot<ReleaseResult>> l, boot_clock::time_point by)

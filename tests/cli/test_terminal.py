@@ -256,6 +256,20 @@ class Terminal(CliTest):
         self.shell.expect("was broken")
         self.assertEqual(holder.wait(timeout=10), 76)
 
+    def test_break_breaks_what_it_showed(self):
+        shown = self.hold("job", "--of", "2", "--ttl", "2s")
+        self.shell.type("hf break job\n")
+        self.shell.expect(r"Break it\? \[y/N\] ")
+        later = self.hold("job", "--of", "2", "--ttl", "2s")
+        self.shell.type("y\n")
+        self.shell.expect("was broken")
+        self.assertEqual(shown.wait(timeout=10), 76)
+        self.shell.expect("<prompt>")
+        holders = self.inspect("job")["holders"]
+        self.assertEqual([holder["pid"] for holder in holders], [later.pid])
+        self.assertFalse(holders[0].get("revoked", False))
+        self.assertIsNone(later.poll())
+
 
 if __name__ == "__main__":
     support.main()

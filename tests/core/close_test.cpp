@@ -1,5 +1,6 @@
 // Closing tells everybody who waits, however little time it has.
 #include <boost/asio/bind_executor.hpp>
+#include <future>
 #include <holdfast/holdfast.hpp>
 #include <thread>
 
@@ -53,6 +54,35 @@ TEST_CASE("a client goes, with its connections, however long its backend takes t
         }
         CHECK(holdfast::lab::reached([&] { return server->events == nullptr; }, 30s));
     }
+}
+
+// As SQLite's, whose thread may be in a slow disk.
+TEST_CASE("a question that is under way when its client closes is answered", "[core]") {
+    const auto server = std::make_shared<scripted::Server>();
+    server->survey_takes = 300ms;
+    std::promise<hf::error_code> answered;
+    {
+        const auto client = scripted::open(server);
+        client.async_inspect("name", nullptr, [&](hf::error_code ec, const hf::Inspection&) {
+            answered.set_value(ec);
+        });
+        holdfast::lab::wait_until([&] { return server->surveys == 1; }, 10s, "it is asked");
+    }
+    auto told = answered.get_future();
+    REQUIRE(told.wait_for(30s) == std::future_status::ready);
+    CHECK(holdfast::lab::reached([&] { return server->events == nullptr; }, 30s));
+}
+
+TEST_CASE("a client may wait for its releases for ever", "[core]") {
+    const auto server = std::make_shared<scripted::Server>();
+    server->release_takes = 100ms;
+    const auto start = hf::boot_clock::now();
+    {
+        const auto client = scripted::open(server, {}, hf::forever);
+        auto lease = client.make_lock("name").value()->acquire().value();
+        lease.async_release(hf::Outcome::done, [](hf::error_code, hf::ReleaseResult) {});
+    }
+    CHECK(hf::boot_clock::now() - start >= 100ms);
 }
 
 // A waiter is granted by the engine thread; when its caller lets go of everything at once, the

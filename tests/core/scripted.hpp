@@ -34,7 +34,7 @@ struct Server {
     std::function<spi::Answer<spi::Survey>()> survey;  ///< of any name
     std::atomic<std::chrono::milliseconds> attempt_takes{0ms}, renew_takes{0ms};
     std::atomic<std::chrono::milliseconds> release_takes{0ms};  // the engine's
-    std::atomic<std::chrono::milliseconds> close_takes{0ms};
+    std::atomic<std::chrono::milliseconds> close_takes{0ms}, survey_takes{0ms};
     /// It does one after the other, and each attempt of the engine's takes so long.
     std::chrono::microseconds in_turn{0};
     bool has_lane = false;
@@ -114,6 +114,8 @@ public:
     spi::awaitable<spi::Answer<spi::Survey>> survey(std::string_view,
                                                     hf::boot_clock::time_point) override {
         ++s_->surveys;
+        auto pause = wait(s_->survey_takes.load(), false);
+        co_await std::move(pause);
         co_return s_->survey ? s_->survey() : spi::Answer<spi::Survey>(spi::Survey());
     }
     void watch(std::string_view, bool on) override { s_->watches += on ? 1 : -1; }
@@ -131,10 +133,11 @@ public:
     }
 
 private:
-    spi::awaitable<void> wait(std::chrono::nanoseconds time) {
+    /// `ends_early`: with close().
+    spi::awaitable<void> wait(std::chrono::nanoseconds time, bool ends_early = true) {
         if (time <= 0ns) co_return;
         boost::asio::steady_timer timer(context_.engine, time);
-        timers_.insert(&timer);
+        if (ends_early) timers_.insert(&timer);
         hf::error_code ignored;
         auto over =
             timer.async_wait(boost::asio::redirect_error(boost::asio::use_awaitable, ignored));

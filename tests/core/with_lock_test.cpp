@@ -34,6 +34,14 @@ asio::awaitable<int> never_ends() {
     co_return 1;
 }
 
+asio::awaitable<int> is_always_busy() {
+    asio::steady_timer timer(co_await asio::this_coro::executor);
+    for (;;) {
+        timer.expires_after(1us);
+        co_await timer.async_wait(asio::use_awaitable);
+    }
+}
+
 }  // namespace
 
 TEST_CASE("with_lock returns what ran under the lock, and releases it", "[core]") {
@@ -162,6 +170,21 @@ TEST_CASE("async_with_lock: a loss cancels what runs under the lock", "[core]") 
         FAIL("it ended");
     } catch (const boost::system::system_error& e) {
         CHECK(e.code() == hf::errc::lost);
+    }
+}
+
+// ThreadSanitizer sees a loss that cancels from another thread than the work's.
+TEST_CASE("async_with_lock: a loss ends work of many short steps, whenever it comes", "[core]") {
+    FakeServer server;
+    const auto client = server.client();
+    const auto lock = client.make_lock("a").value();
+    for (int i = 0; i < 30; ++i) {
+        std::jthread loses([&] {
+            holdfast::lab::wait_until([&] { return !client.list()->empty(); }, 10s, "it is held");
+            server.lose("a");
+        });
+        CHECK_THROWS_AS(run(hf::async_with_lock(*lock, [] { return is_always_busy(); })),
+                        boost::system::system_error);
     }
 }
 

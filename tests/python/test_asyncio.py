@@ -107,6 +107,21 @@ class Asyncio(Case):
         self.run_it(main())
         until(lambda: not self.held(), "nothing is held")
 
+    def test_cancelled_in_the_turn_of_the_grant(self):
+        async def main():
+            lock = self.one.lock(self.name)
+            task = asyncio.ensure_future(lock.acquire_async())
+            await asyncio.sleep(0)
+            until(self.held, "it is held")  # the loop stands still, and takes the grant in its next turn
+            await asyncio.sleep(0)
+            asyncio.get_running_loop().call_soon(task.cancel)
+            await asyncio.wait([task])
+            return task
+
+        task = self.run_it(main())  # which keeps the exception, and so the frames
+        until(lambda: not self.held(), "it is given back")
+        self.assertTrue(task.cancelled())
+
     def test_loss(self):
         async def main():
             lock, late = self.one.lock(self.name), []

@@ -29,6 +29,36 @@ class Locks(Case):
             self.assertGreater(lease.token, first)
             self.assertEqual(lease.previous, "released")
 
+    def test_left_by_another_thread(self):
+        def in_a_thread(call):
+            raised = []
+
+            def run():
+                try:
+                    call()
+                except BaseException as error:
+                    raised.append(error)
+
+            thread = threading.Thread(target=run)
+            thread.start()
+            thread.join()
+            return raised
+
+        lock = self.one.lock(self.name)
+        lock.__enter__()
+        self.assertEqual(in_a_thread(lambda: lock.__exit__(None, None, None)), [])
+        self.assertFalse(self.held())
+        # Which of two it would be nobody can say.
+        readers = self.one.shared_lock(self.name).read()
+        readers.__enter__()
+        self.assertEqual(in_a_thread(readers.__enter__), [])
+        raised, = in_a_thread(lambda: readers.__exit__(None, None, None))
+        self.assertIn("lock.acquire() as lease", str(raised))
+        readers.__exit__(None, None, None)
+        self.assertEqual(len(self.other.inspect(self.name)["holders"]), 1)
+        readers.__exit__(None, None, None)
+        self.assertFalse(self.held())
+
     def test_an_exception_abandons(self):
         lock = self.one.lock(self.name)
         with self.assertRaises(ZeroDivisionError):

@@ -32,20 +32,28 @@ awaitable<void> sleep_for(asio::any_io_executor executor, boot_clock::duration t
 awaitable<void> together(asio::any_io_executor executor, std::vector<awaitable<void>> all) {
     struct Left {
         std::size_t n;
+        std::exception_ptr failed;
         spi::net::Gate gate;
     };
     const auto left = std::make_shared<Left>();
     left->n = all.size() - 1;
     for (std::size_t i = 1; i < all.size(); ++i)
-        asio::co_spawn(executor, std::move(all[i]), [left](const std::exception_ptr&) {
+        asio::co_spawn(executor, std::move(all[i]), [left](const std::exception_ptr& failed) {
+            if (failed) left->failed = failed;
             if (--left->n == 0) left->gate.open();
         });
     auto first = std::move(all.front());
-    co_await std::move(first);
+    // The others go on with what their caller has.
+    try {
+        co_await std::move(first);
+    } catch (const std::exception&) {
+        left->failed = std::current_exception();
+    }
     while (left->n > 0) {
         auto wait = left->gate.wait(executor, boot_clock::time_point::max());
         co_await std::move(wait);
     }
+    if (left->failed) std::rethrow_exception(left->failed);
 }
 
 bool sent_elsewhere(const error_code& ec) {
@@ -121,7 +129,11 @@ void fail_release(Held& h, const spi::Failure& f) {
 }  // namespace
 
 ClusterBackend::ClusterBackend(const spi::Settings& s, spi::Context c)
-    : settings_(s), options_(s), capabilities_(promises(s)), context_(c) {
+    : settings_(s),
+      options_(s),
+      capabilities_(promises(s)),
+      one_slot_(slot_for("a") == slot_for("b") && slot_for("a") == slot_for("c")),
+      context_(c) {
     members_ = std::make_shared<Members>(
         c.engine, s,
         // Of one context for all of them: which files cannot be used is said at once, and once.
@@ -207,6 +219,8 @@ awaitable<void> ClusterBackend::drive(std::span<Item* const> all, Verb<Item> ver
             for (Item* item : part.items) {
                 const error_code ec = verb.error(*item);
                 if (sent_elsewhere(ec) || is_moving(ec)) open.push_back(item);
+                // Where it was sent may be gone for good.
+                if (!sent_elsewhere(ec)) state_of(item->place).ask_at.reset();
                 moving = moving || is_moving(ec);
             }
         if (open.empty()) co_return;

@@ -76,7 +76,7 @@ typedef struct hf_error {
 typedef struct hf_client_options {
     uint32_t size;
     const char* config_file; /* null: HOLDFAST_CONFIG, or where holdfast.toml is looked for */
-    int64_t close_grace;     /* how long hf_close waits for releases under way */
+    int64_t close_grace;     /* how long hf_close waits for releases under way: at most a day */
     hf_queue* reports;       /* gets what hf_queue_report takes; null: nothing is reported */
 } hf_client_options;
 #define HF_CLIENT_OPTIONS \

@@ -26,7 +26,7 @@ struct ClientOptions {
     asio::any_io_executor executor = {};
     /// Backends to choose from; must outlive the client. Default: all that are linked in.
     const Registry* registry = nullptr;
-    /// How long close() waits for releases under way.
+    /// How long close() waits for releases under way: at most a day.
     milliseconds close_grace{1000};
     /// Configuration file to use instead of HOLDFAST_URL and the search path (find_config).
     std::string config_file = {};

@@ -187,6 +187,26 @@ TEST_CASE("cluster: mode=plain works while a slot is on its way, by ASK", "[clus
     CHECK(kept.release() == hf::ReleaseResult::released);
 }
 
+TEST_CASE("cluster: a waiter comes back from a server that it was sent to and that is gone",
+          "[cluster]") {
+    lab::RedisClusterOptions options;
+    options.spare = 1;
+    options.node_timeout = 15s;
+    auto cluster = RedisCluster::start(options);
+    const auto name = names_at_each(cluster)[0];
+    const auto slot = cluster.slot_of(name);
+    auto client = hf::Client::open(cluster.url() + "?request_timeout=1s").value();
+    const auto lock = lock_in(client, name);
+    cluster.begin_move(slot, 3);
+    cluster.server(3).kill();
+    auto waits = std::async(std::launch::async, [&] { return lock->acquire({.wait = 60s}); });
+    lab::wait_until([&] { return client.stats().attempts >= 3; }, cap(20s), "it was sent there");
+    CHECK(waits.wait_for(0s) == std::future_status::timeout);
+    cluster.server(0).cli({"CLUSTER", "SETSLOT", std::to_string(slot), "STABLE"});
+    CHECK(waits.wait_for(cap(20s)) == std::future_status::ready);
+    CHECK(waits.get().has_value());
+}
+
 TEST_CASE("cluster: a thousand leases outlive the move of their slots", "[cluster]") {
     const unsigned seed = std::random_device{}();
     INFO("seed " << seed);

@@ -121,6 +121,20 @@ TEST_CASE("connection: no descriptor left is told at once, and does not last") {
     CHECK(rig.attempt(again).granted());
 }
 
+TEST_CASE("connection: no descriptor left for a subscription keeps nobody out of the queue") {
+    auto server = RedisServer::start();
+    Rig rig(server.url(), "wait=queue");
+    Try holder("a"), waiter("a", 10s, true);
+    REQUIRE(rig.attempt(holder).granted());
+    rlimit before{};
+    REQUIRE(::getrlimit(RLIMIT_NOFILE, &before) == 0);
+    const rlimit none{0, before.rlim_max};
+    ::setrlimit(RLIMIT_NOFILE, &none);
+    rig.attempt(waiter, 5s);
+    ::setrlimit(RLIMIT_NOFILE, &before);
+    CHECK(waiter.busy());
+}
+
 TEST_CASE("connection: refused, unresolvable") {
     test_support::Trial& trial = test_support::this_trial();
     const auto port = holdfast::lab::free_port();

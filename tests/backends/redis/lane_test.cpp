@@ -1,11 +1,14 @@
 // The blocking path: the same protocol on a connection of its own, never longer than its deadline.
 #include <boost/asio/read.hpp>
 #include <boost/asio/write.hpp>
+#include <thread>
 
 #include "acceptor.hpp"
 #include "catch.hpp"
 #include "holdfast/lab/proxy.hpp"
 #include "holdfast/lab/wait_until.hpp"
+#include "holdfast/spi/registry.hpp"
+#include "redis/lane.hpp"
 #include "rig.hpp"
 #include "trial.hpp"
 
@@ -147,6 +150,48 @@ TEST_CASE("lane: a connection that the server closed meanwhile is replaced unsee
     const auto over = holdfast::boot_clock::now() + 150ms;
     holdfast::lab::wait_until([&] { return holdfast::boot_clock::now() >= over; }, 5s, "the pause");
     CHECK(release(*lane, t) == ReleaseResult::released);
+}
+
+TEST_CASE("lane: a host's name is believed again when the engine's connection answers") {
+    auto server = RedisServer::start();
+    Rig rig("redis://localhost:" + std::to_string(server.port()));
+    auto lane = rig.backend->open_lane();
+    Try engine("b"), warm("c"), late("a"), next("a");
+    REQUIRE(rig.attempt(engine).granted());
+    REQUIRE(attempt(*lane, warm).granted());
+    server.pause();
+    attempt(*lane, late, 200ms);
+    server.resume();
+    CHECK(late.in_doubt());
+    CHECK(rig.withdraw(late) == holdfast::error_code());
+    CHECK(attempt(*lane, next).granted());
+}
+
+// The engine has renewed what it knew of: nobody would ask the new server for this lease.
+TEST_CASE("lane: what the server before a move still says counts no more") {
+    auto server = RedisServer::start();
+    holdfast::lab::Proxy proxy(server.port());
+    holdfast::Diagnostics d;
+    const auto chosen = holdfast::parse_url("redis://127.0.0.1:" + std::to_string(proxy.port()),
+                                            spi::Registry::linked(), d);
+    REQUIRE(chosen.has_value());
+    const auto shared = std::make_shared<holdfast::redis::Shared>(chosen->settings);
+    holdfast::redis::Lane lane(shared, std::make_shared<holdfast::redis::InFlight>(), nullptr);
+    Try warm("b"), t("a"), next("a");
+    REQUIRE(attempt(lane, warm).granted());
+    proxy.delay(holdfast::lab::Direction::to_client, 300ms);
+    std::thread asks([&] { attempt(lane, t); });
+    holdfast::lab::wait_until(
+        [&] {
+            return server.cli({"EXISTS", "a"}).integer == 1;
+        },
+        5s, "it is granted there");
+    shared->moved();
+    asks.join();
+    CHECK(t.in_doubt());
+    proxy.heal();
+    server.cli({"DEL", "a"});
+    CHECK(attempt(lane, next).granted());
 }
 
 TEST_CASE("lane: an answer too many in the handshake is no answer to the first command") {
