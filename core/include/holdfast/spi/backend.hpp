@@ -267,7 +267,7 @@ public:
 
     /// Null: the backend has no blocking path. Any thread; the lane connects on first use.
     virtual std::unique_ptr<Lane> open_lane() { return nullptr; }
-    /// What close() may take to give back what was asked for.
+    /// So long may close() take to release what was asked for.
     static constexpr milliseconds closing_time{150};
     /// Ends every connection; verbs under way end with an error. Called once, where the engine
     /// runs, before the destructor.
