@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <boost/asio/co_spawn.hpp>
-#include <boost/asio/detached.hpp>
 #include <boost/asio/redirect_error.hpp>
 #include <boost/asio/use_awaitable.hpp>
 
@@ -71,7 +70,12 @@ void Subscriber::start() {
     if (running_ || closed_ || channel().empty()) return;
     running_ = true;
     auto task = run();
-    asio::co_spawn(executor_, std::move(task), asio::detached);
+    asio::co_spawn(executor_, std::move(task),
+                   [self = shared_from_this()](const std::exception_ptr& failed) {
+                       if (!failed) return;
+                       self->running_ = false;  // the next waiter begins anew
+                       self->gate_.open();
+                   });
 }
 
 asio::awaitable<void> Subscriber::run() {

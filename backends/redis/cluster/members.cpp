@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <boost/asio/co_spawn.hpp>
-#include <boost/asio/detached.hpp>
 #include <boost/asio/redirect_error.hpp>
 #include <boost/asio/use_awaitable.hpp>
 
@@ -127,7 +126,10 @@ void Members::look() {
     again_ = true;
     if (closed_ || std::exchange(watching_, true)) return;
     auto task = watch();
-    asio::co_spawn(executor_, std::move(task), asio::detached);
+    asio::co_spawn(executor_, std::move(task),
+                   [self = shared_from_this()](const std::exception_ptr& failed) {
+                       if (failed) self->watching_ = false;  // the next look begins anew
+                   });
 }
 
 asio::awaitable<void> Members::watch() {
@@ -173,7 +175,12 @@ asio::awaitable<void> Members::ask_all(boot_clock::time_point deadline) {
         node->asked = true;
         ++round->left;
         auto task = ask(*node, round, deadline - patience_ / 10);
-        asio::co_spawn(executor_, std::move(task), asio::detached);
+        asio::co_spawn(executor_, std::move(task),
+                       [self = shared_from_this(), node, round](const std::exception_ptr&) {
+                           node->asked = false;
+                           --round->left;
+                           self->gate_.open();
+                       });
     }
     const std::size_t enough = majority(known_ ? primaries : to.size());
     while (!closed_ && round->left > 0 && round->views.size() < enough &&
@@ -222,9 +229,6 @@ asio::awaitable<void> Members::ask(Node& node, std::shared_ptr<Round> round,
             failed.detail = node.display + ": " + failed.text();
         failed_ = std::move(failed);
     }
-    node.asked = false;
-    --round->left;
-    gate_.open();
 }
 
 void Members::take(const SlotTable& table) {

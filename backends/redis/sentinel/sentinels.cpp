@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <boost/asio/co_spawn.hpp>
-#include <boost/asio/detached.hpp>
 #include <boost/asio/redirect_error.hpp>
 #include <boost/asio/use_awaitable.hpp>
 
@@ -67,7 +66,6 @@ void Sentinels::ask() {
 asio::awaitable<spi::Answer<Location>> Sentinels::find(boot_clock::time_point deadline) {
     const auto self = shared_from_this();
     const auto begun = boot_clock::now();
-    start();
     auto asking = ask_until(deadline, [this, begun] { return most_answered_since(begun); });
     co_await std::move(asking);
     const auto server = server_.lock();
@@ -153,6 +151,7 @@ asio::awaitable<void> Sentinels::confirm(unsigned move, boot_clock::time_point d
 asio::awaitable<void> Sentinels::ask_until(boot_clock::time_point deadline,
                                            std::function<bool()> enough) {
     const auto self = shared_from_this();
+    start();
     ask();
     while (!closed_ && any_asked() && !enough() && boot_clock::now() < deadline) {
         auto wait = gate_.wait(executor_, deadline);
@@ -171,7 +170,10 @@ spi::Failure Sentinels::doubt() const {
 void Sentinels::start() {
     if (std::exchange(watching_, true)) return;
     auto task = watch();
-    asio::co_spawn(executor_, std::move(task), asio::detached);
+    asio::co_spawn(executor_, std::move(task),
+                   [self = shared_from_this()](const std::exception_ptr& failed) {
+                       if (failed) self->watching_ = false;  // the next question begins anew
+                   });
 }
 
 asio::awaitable<void> Sentinels::watch() {
