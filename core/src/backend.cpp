@@ -9,6 +9,10 @@ void BackendEvents::changed(std::string_view) {}
 
 void BackendEvents::moved(std::string, std::string) {}
 
+const void* Backend::server_of(std::string_view) const noexcept {
+    return nullptr;
+}
+
 awaitable<Answer<Survey>> Backend::survey(std::string_view, boot_clock::time_point) {
     co_return Failure(errc::not_supported);
 }

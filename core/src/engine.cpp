@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <boost/asio/steady_timer.hpp>
+#include <functional>
 #include <iterator>
 
 #include "acquisition.hpp"
@@ -203,16 +204,23 @@ void Engine::send(Batches<Item>& queue, const RoundTrip<Item, Step>& trip) {
     all.reserve(items.size());
     for (auto& item : items) {
         Step* const step = ((*item).*trip.prepare)(now);
-        all.emplace_back(std::move(item), step);
+        const void* const server = step != nullptr ? backend_->server_of(step->name) : nullptr;
+        all.push_back({std::move(item), step, server});
     }
     // A verb ends at the latest of its items' deadlines, and none waits for another's.
-    const auto until = [now](const auto& one) { return one.second ? one.second->deadline : now; };
+    const auto until = [now](const auto& one) { return one.step ? one.step->deadline : now; };
     const auto sooner = [&](const auto& a, const auto& b) { return until(a) < until(b); };
     // Attempts keep their order, which is that of the waiters.
     if (trip.verb != spi::Verb::attempt && !std::is_sorted(all.begin(), all.end(), sooner))
         std::stable_sort(all.begin(), all.end(), sooner);
+    const auto before = [](const auto& a, const auto& b) {
+        return std::less<const void*>()(a.server, b.server);
+    };
+    if (!std::is_sorted(all.begin(), all.end(), before))
+        std::stable_sort(all.begin(), all.end(), before);
     const auto alike = [&](const auto& a, const auto& b) {
-        return until(a) - until(b) < milliseconds(10) && until(b) - until(a) < milliseconds(10);
+        return a.server == b.server && until(a) - until(b) < milliseconds(10) &&
+               until(b) - until(a) < milliseconds(10);
     };
     const std::size_t most = std::max<std::size_t>(backend_->max_batch(trip.verb), 1);
     for (auto from = all.begin(), to = from; from != all.end(); from = to) {
@@ -231,8 +239,8 @@ spi::awaitable<void> Engine::run(Batches<Item>& queue, const RoundTrip<Item, Ste
     std::vector<Step*> steps;
     try {
         steps.reserve(batch.size());
-        for (const auto& [item, step] : batch)
-            if (step != nullptr) steps.push_back(step);
+        for (const auto& one : batch)
+            if (one.step != nullptr) steps.push_back(one.step);
         if (!steps.empty()) {
             auto asking = ((*backend_).*trip.call)(steps);
             co_await std::move(asking);
@@ -241,9 +249,9 @@ spi::awaitable<void> Engine::run(Batches<Item>& queue, const RoundTrip<Item, Ste
         report(trip.name, e);
     }
     bool heard = false;
-    for (const auto& [item, step] : batch) {
-        heard = heard || ((*item).*trip.heard)();
-        ((*item).*trip.answered)();
+    for (const auto& one : batch) {
+        heard = heard || ((*one.item).*trip.heard)();
+        ((*one.item).*trip.answered)();
     }
     if (queue.answered(batch.size(), heard)) flush_soon();
 }

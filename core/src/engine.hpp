@@ -166,11 +166,16 @@ private:
     /// The same without a limit, on a thread of its own: what is left keeps the engine alive.
     void drain_later() noexcept;
     spi::awaitable<void> stop_backend(std::function<void()> stopped);
-    /// Items, and the request of each; null: nothing is left to ask.
     template <class Item, class Step>
-    using Asked = std::vector<std::pair<std::shared_ptr<Item>, Step*>>;
-    /// Hands a queue's items to a verb of the backend. A batch has at most max_batch items, with
-    /// about the same deadline.
+    struct Request {
+        std::shared_ptr<Item> item;
+        Step* step;          ///< null: nothing is left to ask
+        const void* server;  ///< Backend::server_of
+    };
+    template <class Item, class Step>
+    using Asked = std::vector<Request<Item, Step>>;
+    /// Hands a queue's items to a verb of the backend. A batch has at most max_batch items, of one
+    /// server, with about the same deadline.
     template <class Item, class Step>
     void send(Batches<Item>&, const RoundTrip<Item, Step>&);
     template <class Item, class Step>

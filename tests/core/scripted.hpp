@@ -32,6 +32,8 @@ struct Server {
     std::function<hf::error_code(const spi::Attempt&)> withdraw;
     std::function<void(spi::Held&)> renew, release;
     std::function<spi::Answer<spi::Survey>()> survey;  ///< of any name
+    std::function<const void*(std::string_view name)> server_of;
+    std::function<void(std::span<spi::Attempt* const>)> asked_together;
     std::atomic<std::chrono::milliseconds> attempt_takes{0ms}, renew_takes{0ms};
     std::atomic<std::chrono::milliseconds> release_takes{0ms};  // the engine's
     std::atomic<std::chrono::milliseconds> close_takes{0ms}, survey_takes{0ms};
@@ -65,8 +67,12 @@ public:
 
     const hf::Capabilities& capabilities() const noexcept override { return capabilities_; }
     std::size_t max_batch(spi::Verb) const noexcept override { return 100; }
+    const void* server_of(std::string_view name) const noexcept override {
+        return s_->server_of ? s_->server_of(name) : nullptr;
+    }
 
     spi::awaitable<void> attempt(std::span<spi::Attempt* const> items) override {
+        if (s_->asked_together) s_->asked_together(items);
         const int count = static_cast<int>(items.size());
         s_->most_under_way = std::max(s_->most_under_way.load(), s_->under_way += count);
         for (spi::Attempt* a : items)

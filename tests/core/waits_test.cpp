@@ -520,3 +520,28 @@ TEST_CASE("a lane that cannot be opened is not needed, and not lost", "[core]") 
     CHECK(lock->acquire().has_value());
     CHECK(server->on_lanes == 1);
 }
+
+TEST_CASE("names of different servers are not asked for in one call", "[core]") {
+    const auto server = std::make_shared<Server>();
+    static const char odd = 0, even = 0;
+    server->server_of = [](std::string_view name) { return name.back() % 2 == 0 ? &even : &odd; };
+    std::atomic<bool> all_asked{false};
+    std::size_t mixed = 0, together = 0;
+    server->asked_together = [&](std::span<spi::Attempt* const> items) {
+        const auto elsewhere = [&](const spi::Attempt* a) {
+            return server->server_of(a->name) != server->server_of(items.front()->name);
+        };
+        wait_until([&] { return all_asked.load(); }, 10s, "all have asked");
+        mixed += std::any_of(items.begin(), items.end(), elsewhere) ? 1 : 0;
+        together = std::max(together, items.size());
+    };
+    {
+        const auto client = scripted::open(server);
+        Crowd crowd(client, 50);
+        all_asked = true;
+        crowd.wait(10s);
+        CHECK(crowd.granted() == 50);
+    }
+    CHECK(mixed == 0);
+    CHECK(together > 1);
+}

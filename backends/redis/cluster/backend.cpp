@@ -129,11 +129,7 @@ void fail_release(Held& h, const spi::Failure& f) {
 }  // namespace
 
 ClusterBackend::ClusterBackend(const spi::Settings& s, spi::Context c)
-    : settings_(s),
-      options_(s),
-      capabilities_(promises(s)),
-      one_slot_(slot_for("a") == slot_for("b") && slot_for("a") == slot_for("c")),
-      context_(c) {
+    : settings_(s), options_(s), capabilities_(promises(s)), context_(c) {
     members_ = std::make_shared<Members>(
         c.engine, s,
         // Of one context for all of them: which files cannot be used is said at once, and once.
@@ -159,6 +155,14 @@ error_code ClusterBackend::check_name(std::string_view name) const noexcept {
     if (reserved(options_.prefix, name)) return make(Error::reserved_name);
     if (in_two_slots(options_.prefix, name)) return make(Error::two_slots);
     return {};
+}
+
+const void* ClusterBackend::server_of(std::string_view name) const noexcept {
+    try {
+        return members_->of(slot_for(name));
+    } catch (const std::bad_alloc&) {
+        return nullptr;
+    }
 }
 
 Slot ClusterBackend::slot_for(std::string_view name) const {

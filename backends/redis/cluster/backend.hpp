@@ -13,9 +13,8 @@ public:
     ClusterBackend(const spi::Settings&, spi::Context);
 
     const Capabilities& capabilities() const noexcept override { return capabilities_; }
-    /// Names of different slots share no request, and a server that hangs must not keep the answers
-    /// of the others back.
-    std::size_t max_batch(spi::Verb) const noexcept override { return one_slot_ ? 32 : 1; }
+    std::size_t max_batch(spi::Verb) const noexcept override { return 32; }
+    const void* server_of(std::string_view name) const noexcept override;
     error_code check_name(std::string_view name) const noexcept override;
 
     awaitable<void> attempt(std::span<spi::Attempt* const>) override;
@@ -69,7 +68,6 @@ private:
     const spi::Settings settings_;
     const Options options_;
     const Capabilities capabilities_;
-    const bool one_slot_;  ///< of all names: the namespace has a {tag}
     spi::Context context_;
     std::shared_ptr<Members> members_;
 };

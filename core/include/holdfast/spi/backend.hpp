@@ -205,6 +205,9 @@ public:
     virtual const Capabilities& capabilities() const noexcept = 0;
     /// How many items one call of a verb may have.
     virtual std::size_t max_batch(Verb) const noexcept { return 1; }
+    /// Anything that differs by the server that a name's requests go to. Items of different servers
+    /// share no call, which one server that hangs would keep from ending. Default: one server.
+    virtual const void* server_of(std::string_view name) const noexcept;
     /// Refuses names that the backend reserves. Any thread.
     virtual error_code check_name(std::string_view) const noexcept { return {}; }
 
