@@ -4,6 +4,8 @@
 #include <cstring>
 #include <string_view>
 
+#include "holdfast/spi/registry.hpp"
+
 namespace holdfast::cli {
 namespace {
 
@@ -19,6 +21,9 @@ struct Span {
 Span user_password(std::string_view url) {
     const std::size_t scheme = url.find("://");
     if (scheme == std::string_view::npos) return {};
+    // Where there is no host, it is all path.
+    const auto* backend = spi::Registry::linked().find_scheme(url.substr(0, scheme));
+    if (backend != nullptr && backend->hosts == spi::Descriptor::Hosts::none) return {};
     const std::size_t from = scheme + 3;
     // The last '@', since a password may hold anything when it was not escaped.
     const std::size_t at = url.rfind('@');

@@ -23,6 +23,16 @@ std::string chosen_file(const Globals& g, const std::string& file) {
     return g.config_file.empty() ? find_config() : g.config_file;
 }
 
+/// The password, and those of other servers than the ones with the data.
+std::vector<spi::Secret> secrets_of(const ResolvedBackend& c) {
+    constexpr std::string_view of_others = "_password_file";
+    std::vector<spi::Secret> all{c.settings.password};
+    for (const spi::OptionSpec& o : c.backend->options)
+        if (std::string_view name = o.name; name.ends_with(of_others))
+            all.push_back(c.settings.password_of(name.substr(0, name.size() - of_others.size())));
+    return all;
+}
+
 int check(const Globals& g, const std::string& argument) {
     const std::string path = chosen_file(g, argument);
     if (path.empty()) {
@@ -36,13 +46,14 @@ int check(const Globals& g, const std::string& argument) {
         return exit_config;
     }
     bool readable = true;
-    for (const ResolvedBackend& c : file->backends) {
-        const auto password = c.settings.password.read();
-        if (password) continue;
-        complain(fmt::format("{}: backend {}: {}", shown(path), in_quotes(c.settings.name),
-                             password.error().detail));
-        readable = false;
-    }
+    for (const ResolvedBackend& c : file->backends)
+        for (const spi::Secret& secret : secrets_of(c)) {
+            const auto password = secret.read();
+            if (password) continue;
+            complain(fmt::format("{}: backend {}: {}", shown(path), in_quotes(c.settings.name),
+                                 password.error().detail));
+            readable = false;
+        }
     if (!readable) return exit_config;
     if (g.json) {
         boost::json::object o{{"schema", "holdfast.config.check/1"}, {"path", clean_utf8(path)}};

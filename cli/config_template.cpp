@@ -20,10 +20,10 @@ void add_option(std::string& text, const spi::OptionSpec& o) {
 }
 
 void add_backend(std::string& text, const spi::Descriptor& d) {
-    text +=
-        fmt::format("\n# {}\n# [backends.my-{}]\n# url = \"{}\"\n", d.summary, d.name, d.example);
-    if (d.takes_credentials)
-        text += "# user = \"jobs\"\n# password_file = \"/etc/holdfast/password\"\n";
+    std::string url = d.example;
+    if (d.takes_credentials) url.insert(url.find("://") + 3, "jobs@");
+    text += fmt::format("\n# {}\n# [backends.my-{}]\n# url = \"{}\"\n", d.summary, d.name, url);
+    if (d.takes_credentials) text += "# password_file = \"/etc/holdfast/password\"\n";
     for (const spi::OptionSpec& o : d.options)
         add_option(text, o);
 }

@@ -1,7 +1,7 @@
 # Backends: AUTO builds one when its client library is found, ON insists, OFF leaves it out.
 
-# The schemes of the backend in this folder, as its Descriptor has them (d.schemes = {"redis", ...}):
-# core names the target to link for those that a program lacks.
+# The schemes and names of the backend in this folder, as its Descriptor has them (d.schemes = {"redis", ...},
+# d.name = "redis"): core names the target to link for those that a program lacks.
 function(holdfast_backend_schemes name)
     file(GLOB sources CONFIGURE_DEPENDS *.cpp)
     set(found OFF)
@@ -13,9 +13,16 @@ function(holdfast_backend_schemes name)
             set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${source})
             string(REGEX MATCHALL "\"[a-z][a-z0-9+.-]*" schemes "${lines}")
             list(TRANSFORM schemes REPLACE "^\"" "")
-            foreach(scheme IN LISTS schemes)
-                set_property(GLOBAL APPEND_STRING PROPERTY HOLDFAST_KNOWN_SCHEMES
-                    "    Known{\"${scheme}\", \"Holdfast::${name}\"},\n")
+            string(REGEX MATCHALL "d\\.name = \"[a-z][a-z0-9-]*" types "${text}")
+            list(TRANSFORM types REPLACE "^.*\"" "")
+            list(REMOVE_ITEM types ${schemes})
+            set(what true)
+            foreach(words schemes types)
+                foreach(word IN LISTS ${words})
+                    set_property(GLOBAL APPEND_STRING PROPERTY HOLDFAST_KNOWN_SCHEMES
+                        "    Known{\"${word}\", \"Holdfast::${name}\", ${what}},\n")
+                endforeach()
+                set(what false)
             endforeach()
             set(found ON)
         endif()

@@ -10,15 +10,6 @@
 namespace holdfast::redis {
 namespace {
 
-spi::Secret sentinel_password(const spi::Settings& s) {
-    using Source = spi::Secret::Source;
-    if (const auto file = s.text("sentinel_password_file"); !file.empty())
-        return {Source::file, std::string(file)};
-    if (const auto variable = s.text("sentinel_password_env"); !variable.empty())
-        return {Source::environment, std::string(variable)};
-    return {};
-}
-
 /// What is asked of the Sentinels alone.
 void check_sentinels(const spi::Settings& s, Diagnostics& d) {
     if (!primary_of(s.path))
@@ -89,7 +80,7 @@ resp::Target sentinel_target(const spi::Settings& s, const spi::Endpoint& e) {
     t.host = e.host;
     t.port = e.port;
     t.user = s.text("sentinel_user");
-    t.password = sentinel_password(s);
+    t.password = s.password_of("sentinel");
     const bool secure = s.scheme == resp::secure_scheme(s.scheme);
     t.tls.on = secure && s.flag("sentinel_tls");
     t.secure = secure ? "sentinel_tls=yes" : "rediss+sentinel://";

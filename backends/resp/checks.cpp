@@ -101,7 +101,7 @@ std::vector<std::vector<std::string>> questions(const Touched& touched) {
             {"TIME"},
             {"CONFIG", "GET", "*append*"},
             {"CONFIG", "GET", "stop-writes-on-bgsave-error"},
-            {"CONFIG", "GET", "min-replicas-to-write"},
+            {"CONFIG", "GET", "min-replicas-*"},
             {"CONFIG", "GET", "timeout"},
             {"EVALSHA", std::string(40, '0'), "0"},
             std::move(rights)};
@@ -217,7 +217,8 @@ Found writes_stopped(const Facts& f) {
 Found replicas_required(const Facts& f) {
     const auto least = f.number("min-replicas-to-write").value_or(0);
     const auto there = f.number("connected_slaves").value_or(0);
-    if (least == 0) return {};
+    // Either of both switches it off.
+    if (least == 0 || f.number("min-replicas-max-lag") == 0) return {};
     const std::string words = "min-replicas-to-write is " + std::to_string(least) + ", and " +
                               std::to_string(there) + " are connected";
     return there < least ? spi::slow(words) : spi::sound(words);

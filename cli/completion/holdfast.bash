@@ -45,7 +45,10 @@ _holdfast() {
         --*=*) cur="${cur#*=}" ;;
     esac
     case "${answer[0]}" in
-        files) mapfile -t COMPREPLY < <(compgen -f -- "$cur") ;;
+        files)
+            compopt -o filenames  # Bash quotes them, and adds a slash to a folder
+            mapfile -t COMPREPLY < <(compgen -f -- "$cur")
+            ;;
         'command '*)
             # The command that `run` starts completes as it always does.
             if declare -F _command_offset >/dev/null; then

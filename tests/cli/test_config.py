@@ -1,6 +1,7 @@
 """config check, show and init; where the backend comes from; --local."""
 import json
 import os
+import re
 import stat
 
 import support
@@ -115,6 +116,31 @@ class Config(CliTest):
         uncommented = self.write("\n".join(lines) + "\n", "uncommented.toml")
         result = self.holdfast("config", "check", uncommented, url=None)
         self.assertEqual(result.code, 0, result)
+
+    def test_every_commented_backend_of_init_can_be_used(self):
+        path = self.path("new.toml")
+        self.holdfast("config", "init", path, url=None)
+        password = self.write("secret\n", "password")
+        with open(path) as f:
+            blocks = [block for block in f.read().split("\n\n") if "# [backends.my-" in block]
+        self.assertGreater(len(blocks), 5)
+        for block in blocks:
+            lines = [line[2:] for line in block.splitlines() if re.match(r"# (\[backends|url = |password_file = )", line)]
+            with self.subTest(lines[0]):
+                uncommented = self.write("\n".join(lines).replace("/etc/holdfast/password", password) + "\n", "uncommented.toml")
+                result = self.holdfast("config", "check", uncommented, url=None)
+                self.assertEqual(result.code, 0, result)
+
+    def test_a_secret_of_the_sentinels_is_checked(self):
+        url = "redis+sentinel://127.0.0.1/mymaster"
+        path = self.write(f'[backends.a]\nurl = "{url}"\nsentinel_password_env = "hunter-2"\n')
+        result = self.holdfast("config", "check", path, url=None)
+        self.assertEqual(result.code, 78, result)
+        self.assertNotIn("hunter-2", result.err + result.out)
+        path = self.write(f'[backends.a]\nurl = "{url}"\nsentinel_password_env = "NOT_SET_ANYWHERE"\n')
+        result = self.holdfast("config", "check", path, url=None)
+        self.assertEqual(result.code, 78, result)
+        self.assertIn("NOT_SET_ANYWHERE is not set", result.err)
 
     def test_show_says_what_was_chosen_and_why(self):
         path = self.write('default = "jobs"\n[backends.jobs]\n'

@@ -32,7 +32,7 @@ class Systemd(CliTest):
         units = []
         for unit in glob.glob(os.path.join(DEPLOY, "systemd", "*")):
             with open(unit) as f:
-                text = f.read().replace("/usr/local/bin/holdfast", CLI)
+                text = f.read().replace("/usr/bin/holdfast", CLI)
             units.append(self.path(os.path.basename(unit)))
             with open(units[-1], "w") as f:
                 f.write(change(text))
@@ -52,7 +52,7 @@ class Systemd(CliTest):
     def test_their_command_lines_are_accepted(self):
         for unit in glob.glob(os.path.join(DEPLOY, "systemd", "*.service")):
             with open(unit) as f:
-                line = re.search(r"(?m)^ExecStart=/usr/local/bin/holdfast --config \S+ (.*) -- \S+$", f.read())
+                line = re.search(r"(?m)^ExecStart=/usr/bin/holdfast --config \S+ (.*) -- \S+$", f.read())
             words = line[1].replace("%H", "web1").replace("--min-hold 5m", "--min-hold 10ms").split()
             self.assertEqual(self.holdfast(*words, "--", "true").code, 0, words)
 

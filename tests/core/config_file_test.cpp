@@ -198,6 +198,13 @@ TEST_CASE("an entry that is not linked in is an error only when chosen", "[confi
     REQUIRE_FALSE(a.has_value());
     CHECK(a.error() == errc::not_supported);
     CHECK_THAT(lines(diagnostics), ContainsSubstring("link Holdfast::redis"));
+    // Also by the name of a backend that is no scheme.
+    const std::string by_type =
+        clean.folder.write("g.toml",
+                           "[backends.a]\ntype = \"redis-sentinel\"\nhosts = [\"h\"]\n"
+                           "[backends.b]\nurl = \"sqlite:x.db\"\n");
+    CHECK(resolve("b", by_type, some, diagnostics).has_value());
+    CHECK(resolve("a", by_type, some, diagnostics).error() == errc::not_supported);
 }
 
 TEST_CASE("what is chosen, from an argument, the environment or a file", "[config]") {

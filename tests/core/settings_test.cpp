@@ -1,6 +1,7 @@
 // Typed access to options, durations, secrets, and the nearest word.
 #include <sys/stat.h>
 
+#include <filesystem>
 #include <stdexcept>
 
 #include "config/secret.hpp"
@@ -129,6 +130,14 @@ TEST_CASE("a password file that every user may write is refused", "[settings]") 
               "The password file \"" + path +
                   "\" may be written by every user of this machine (chmod 600 it).");
     }
+}
+
+TEST_CASE("a relative file is one of the directory in which the client was opened", "[settings]") {
+    Diagnostics diagnostics;
+    const auto chosen = parse_url("redis://h?password_file=secret", registry(), diagnostics);
+    REQUIRE(chosen.has_value());
+    CHECK(chosen->settings.text("password_file") ==
+          (std::filesystem::current_path() / "secret").string());
 }
 
 TEST_CASE("a password file that every user may read is remarked on", "[settings]") {

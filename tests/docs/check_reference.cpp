@@ -16,12 +16,22 @@ using holdfast::spi::Check;
 
 constexpr std::string_view mark = "<!-- checks -->\n";
 
+// '|' ends a cell of a table.
+std::string cell(std::string_view text) {
+    std::string out;
+    for (const char c : text) {
+        if (c == '|') out += '\\';
+        out += c;
+    }
+    return out;
+}
+
 std::string table(const std::string& title, const std::vector<Check>& checks) {
     std::string text =
         "\n## " + title + "\n\n| check | what it can cost | what to do |\n|---|---|---|\n";
     for (const Check& c : checks)
-        text += "| `" + std::string(c.id) + "` | " + std::string(c.consequence) + " | " +
-                std::string(c.remedy) + " |\n";
+        text += "| `" + std::string(c.id) + "` | " + cell(c.consequence) + " | " + cell(c.remedy) +
+                " |\n";
     return text;
 }
 

@@ -1,5 +1,6 @@
 #include "checks.hpp"
 
+#include <algorithm>
 #include <set>
 
 #include "../../resp/errors.hpp"
@@ -12,11 +13,19 @@ namespace {
 using Found = std::optional<spi::Judgement>;
 using spi::Facts;
 
+/// Of min-replicas-max-lag, in seconds: the server's default.
+constexpr std::int64_t usual_lag = 10;
+
 Found judge_split(const Facts& f) {
     const auto least = f.number("min-replicas-to-write");
     if (!least) return spi::unknown("min-replicas-to-write: this user may not ask CONFIG GET");
     const std::string words = "min-replicas-to-write is " + std::to_string(*least);
-    return *least == 0 ? spi::unsafe(words) : spi::sound(words);
+    if (*least == 0) return spi::unsafe(words);
+    // 0 switches it off as well; for so long one that is cut off goes on.
+    const auto lag = f.number("min-replicas-max-lag").value_or(usual_lag);
+    const auto most = std::max<std::int64_t>(usual_lag, f.number("ttl_ms").value_or(0) / 1000);
+    if (lag > 0 && lag <= most) return spi::sound(words);
+    return spi::unsafe(words + ", but min-replicas-max-lag " + std::to_string(lag));
 }
 
 Found judge_sentinel(const Facts& f) {

@@ -1,4 +1,5 @@
 // What this server is, and what follows for its locks: `holdfast doctor`, probe and `require`.
+#include <algorithm>
 #include <boost/algorithm/string/erase.hpp>
 
 #include "holdfast/spi/common_checks.hpp"
@@ -150,6 +151,17 @@ std::string missing_rights(const Result& grants, const std::string& database) {
     return missing;
 }
 
+bool sees_others(const Result& grants) {
+    return std::any_of(grants.rows.begin(), grants.rows.end(), [](const auto& row) {
+        const std::string_view text = row[0];
+        const auto on = text.find(" ON *.* TO ");
+        if (!text.starts_with("GRANT ") || on == text.npos) return false;
+        const std::string given = ", " + std::string(text.substr(6, on - 6)) + ", ";
+        return given.find(", PROCESS, ") != given.npos ||
+               given.find(", ALL PRIVILEGES, ") != given.npos;
+    });
+}
+
 }  // namespace
 
 std::vector<spi::Check> all_checks() {
@@ -179,14 +191,7 @@ spi::Answer<Examination> Questions::examine(Connection& c, boot_clock::time_poin
     if (!said.results[1].rows.empty()) facts.set("connections", said.results[1].text(0, 1));
     facts.set("missing_rights", missing_rights(said.results[2], c.shared().options.database));
     // Without the right, it shows the user's own connections only.
-    const auto sees_others = [&] {
-        for (const auto& row : said.results[2].rows)
-            if (row[0].find("PROCESS") != std::string::npos ||
-                row[0].starts_with("GRANT ALL PRIVILEGES ON *.*"))
-                return true;
-        return false;
-    };
-    if (sees_others()) {
+    if (sees_others(said.results[2])) {
         said = c.run(Packet(Sql::replicas), deadline);
         if (said.failed) return said.failed;
         facts.set("replicas", said.results[0].text(0, 0));

@@ -224,6 +224,8 @@ class Client:
 
 def _question(what: int, name: str = "", *, owner: Optional[str] = None, token: Optional[int] = None, limit: int = 10000,
               wait: int = 0, note: Optional[str] = None, now: bool = False) -> "c.Question":
+    if token is not None and not 0 < token < 2**64:  # 0 would mean every holder
+        raise ValueError(f"{token} is no token: leave it out to mean all holders, or name one by owner=")
     return c.Question(what=what, name=c.text(name), owner=c.text(owner), token=token or 0, limit=limit, wait=wait,
                       note=c.text(note), now=int(now))
 

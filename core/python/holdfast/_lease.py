@@ -86,7 +86,7 @@ class Lease:
         return any(self._look(part).asked for part in range(self._parts))
 
     def check(self) -> None:
-        """Raises Lost, or Revoked, unless it is valid now."""
+        """Raises Lost, or Revoked, unless it is valid now; Closed where its client was closed."""
         if not self.valid:
             raise self._loss()
 

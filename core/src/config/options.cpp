@@ -103,7 +103,7 @@ private:
     }
 
     std::optional<std::string> text() {
-        if (spec_.name == "password_env") return variable();
+        if (spec_.name.ends_with("password_env")) return variable();
         if (!valid_utf8(item_.value)) return wrong("is not UTF-8.", "Write it in UTF-8.");
         const auto size = static_cast<long long>(item_.value.size());
         if (size != 0 && !inside(spec_, size))

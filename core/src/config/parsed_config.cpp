@@ -1,6 +1,7 @@
 // Rules for hosts, paths and credentials; builds the Settings.
 #include <algorithm>
 #include <boost/url/authority_view.hpp>
+#include <filesystem>
 #include <map>
 
 #include "config/parsed_config.hpp"
@@ -78,8 +79,12 @@ void check_options(const ParsedConfig& parsed, Settings& settings, Diagnostics& 
         settings.given_options.push_back(item.key);
         auto value = check_option(*spec, item, diagnostics);
         if (!value) continue;
-        const bool relative = spec->type == spi::OptionType::path && value->front() != '/';
-        if (relative && !parsed.folder.empty()) value->insert(0, parsed.folder + "/");
+        // Read later as well, when the process may be in another directory.
+        if (error_code ec; spec->type == spi::OptionType::path)
+            if (auto file =
+                    std::filesystem::absolute(std::filesystem::path(parsed.folder) / *value, ec);
+                !ec)
+                value = file.string();
         settings.values[item.key] = std::move(*value);
     }
 }

@@ -66,6 +66,8 @@ const spi::Descriptor* backend_for(std::string_view scheme, const std::string& w
                                    bool show = true);
 /// "Holdfast::redis" for schemes of Holdfast's own backends, linked or not; else empty.
 std::string target_of(std::string_view scheme);
+/// The same for what a file has as `type`: a scheme, or a backend's name.
+std::string target_of_type(std::string_view type);
 /// The remedy for a backend that is not linked.
 std::string link_remedy(std::string_view target);
 

@@ -9,7 +9,8 @@ namespace holdfast::config {
 namespace {
 
 struct Known {
-    std::string_view scheme, target;
+    std::string_view word, target;
+    bool is_scheme;  ///< else a backend's name alone, which `type` in a file may have
 };
 // A program that lacks a backend must still be able to say which target has it. Written by CMake,
 // from the Descriptor in each folder of a backend, whether it is built or not.
@@ -21,7 +22,13 @@ constexpr std::array known{
 
 std::string target_of(std::string_view scheme) {
     for (const Known& k : known)
-        if (k.scheme == scheme) return std::string(k.target);
+        if (k.is_scheme && k.word == scheme) return std::string(k.target);
+    return {};
+}
+
+std::string target_of_type(std::string_view type) {
+    for (const Known& k : known)
+        if (k.word == type) return std::string(k.target);
     return {};
 }
 
@@ -56,7 +63,7 @@ const spi::Descriptor* backend_for(std::string_view scheme, const std::string& w
     std::sort(schemes.begin(), schemes.end());
     std::vector<std::string> candidates = schemes;
     for (const Known& k : known)
-        candidates.emplace_back(k.scheme);
+        if (k.is_scheme) candidates.emplace_back(k.word);
     const std::string near = nearest(scheme, candidates);
     std::string remedy = near.empty() ? "" : "Did you mean " + near + "? ";
     remedy += schemes.empty() ? "No backend is linked into this program."

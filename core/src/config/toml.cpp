@@ -271,8 +271,9 @@ private:
 
     bool unlinked(const std::string& text, bool url, const toml::key& key) {
         const std::string scheme = url ? text.substr(0, text.find(':')) : text;
-        const std::string target = target_of(scheme);
-        if (target.empty() || registry_.find_scheme(scheme)) return false;
+        const std::string target = url ? target_of(scheme) : target_of_type(scheme);
+        const bool linked = registry_.find_scheme(scheme) || (!url && registry_.find(scheme));
+        if (target.empty() || linked) return false;
         file_.unlinked.push_back({std::string(key.str()), scheme, target, line(key)});
         return true;
     }

@@ -16,7 +16,7 @@ namespace spi {
 
 /// Changes with every declaration in this folder. A backend carries the version that it was
 /// compiled with, and core refuses backends of another version.
-inline constexpr unsigned version = 10;
+inline constexpr unsigned version = 11;
 
 /// What core, the command line, the suite and the documentation need to know of a backend.
 struct Descriptor {
