@@ -288,6 +288,45 @@ TEST_CASE("host names are resolved, and one that has no address is named") {
     CHECK_FALSE(failed);
 }
 
+TEST_CASE("what a server answers after its client has found another one is in doubt") {
+    const auto name = fresh("overtaken");
+    lab::Proxy proxy(server().port());
+    Direct d(url_through(proxy.port()));
+    const auto step = [&](db::Step::Kind kind, char letter) {
+        return d.step(kind, name, owner(letter));
+    };
+    auto held = step(db::Step::Kind::attempt, 'A');
+    REQUIRE(granted(d.run(held)));
+    const auto steps = {step(db::Step::Kind::renew, 'A'), step(db::Step::Kind::release, 'A'),
+                        step(db::Step::Kind::attempt, 'B')};
+    for (db::Step late : steps) {
+        INFO("verb " << static_cast<int>(late.kind));
+        late.deadline = boot_clock::now() + 20s;
+        late.token = static_cast<std::int64_t>(
+            std::get<hf::spi::Attempt::Granted>(held.outcome).token.value);
+        REQUIRE_FALSE(d.connection->open(late.deadline));
+        const auto before = proxy.counters().delayed;
+        proxy.delay(lab::Direction::to_client, 30s);
+        auto running = std::async(std::launch::async, [&] { d.run(late); });
+        lab::wait_until([&] { return proxy.counters().delayed > before; }, cap(5s), "it waits");
+        d.shared->hosts.reach({0, "another", {}}, d.shared->hosts.generation());
+        proxy.heal();
+        running.get();
+        CHECK(late.renewal == hf::spi::Held::Renewal::unknown);
+        CHECK(late.released == ReleaseResult::unreachable);
+        CHECK_FALSE(granted(late));
+        if (late.kind == db::Step::Kind::attempt)
+            CHECK(std::holds_alternative<hf::spi::Attempt::NoAnswer>(late.outcome));
+        else
+            CHECK(late.error == db::make(db::Error::no_answer));
+    }
+    // Each was executed; what was granted is taken back on a new connection.
+    CHECK_FALSE(is_free(name));
+    auto leave = step(db::Step::Kind::withdraw, 'B');
+    CHECK(d.run(leave).freed);
+    CHECK(is_free(name));
+}
+
 TEST_CASE("renewals go on beside a row that somebody else has locked, until it is free") {
     const auto name = fresh("locked");
     const auto client = open_here("ttl=6s&request_timeout=1500ms");
