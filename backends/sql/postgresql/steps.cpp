@@ -130,12 +130,8 @@ void withdraw_all(Connection& c, const Steps& steps) {
     run_general(c, general);
 }
 
-/// A request of the same owner may still be under way: it must not take the lock again.
-void lay(Connection& c, const Steps& released) {
-    Steps haunted;
-    for (Step* s : released)
-        if (s->done && s->ghost > c.shared().server_us(boot_clock::now())) haunted.push_back(s);
-    if (!haunted.empty()) withdraw_all(c, haunted);
+void keep_out(Connection& c, const Steps& released) {
+    sql::keep_out(c.shared(), released, [&](const Steps& leaving) { withdraw_all(c, leaving); });
 }
 
 /// Where a line is known of, the same statement notifies its clients. False: an error,
@@ -172,7 +168,7 @@ void release_wave(Connection& c, const Steps& wave) {
         return;
     }
     tell_of(c, contended);
-    lay(c, wave);
+    keep_out(c, wave);
     const Steps locked = judge_open(c, wave);
     for (Step* s : locked)
         locked_now(c, *s);
@@ -219,7 +215,7 @@ void run_steps(Connection& c, std::span<Step* const> all) {
     in_waves(of_kind(release, Which::fast), [&](const Steps& wave) { release_wave(c, wave); });
     const Steps released = of_kind(release, Which::general);
     run_general(c, released);
-    lay(c, released);
+    keep_out(c, released);
     if (const Steps leaving = of_kind(withdraw, Which::any); !leaving.empty())
         withdraw_all(c, leaving);
     TableRows known;
