@@ -10,6 +10,7 @@
 #include "holdfast/lab/temp_dir.hpp"
 #include "holdfast/lab/wall_clock.hpp"
 #include "trial.hpp"
+#include "waiter.hpp"
 
 using namespace sql_tests;
 
@@ -325,6 +326,30 @@ TEST_CASE("what a server answers after its client has found another one is in do
     auto leave = step(db::Step::Kind::withdraw, 'B');
     CHECK(d.run(leave).freed);
     CHECK(is_free(name));
+}
+
+TEST_CASE("a mark is taken back though the last attempts of its waiter were never sent") {
+    const auto name = fresh("marked");
+    const auto reads = lock_of(open_here("ttl=600s"), name, {.kind = hf::Kind::shared_mutex});
+    auto holder = reads->acquire_shared();
+    REQUIRE(holder.has_value());
+    const auto marked = [&] { return row("meta LIKE '%wait %'", name) == dialect::yes; };
+    lab::Proxy proxy(server().port());
+    test_support::Heard heard;
+    const auto client =
+        open(url_through(proxy.port()), "ttl=60s&request_timeout=300ms", heard.sink());
+    test_support::Waiter waiter(*lock_of(client, name), {});
+    lab::wait_until(marked, cap(10s), "it has waited for long");
+    // To connect anew takes longer than an attempt, which waits for that.
+    proxy.black_hole();
+    proxy.cut_all();
+    lab::wait_until([&] { return !heard.of(hf::Event::Kind::unreachable).empty(); }, cap(10s),
+                    "attempts have ended without an answer");
+    waiter.cancel();
+    CHECK(waiter.why() == errc::cancelled);
+    proxy.heal();
+    CHECK(lab::reached([&] { return !marked(); }, cap(20s)));
+    CHECK(holder->release() == ReleaseResult::released);
 }
 
 TEST_CASE("renewals go on beside a row that somebody else has locked, until it is free") {
