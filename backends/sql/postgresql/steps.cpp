@@ -91,7 +91,10 @@ void one_by_one(Steps steps, F&& run) {
     }
 }
 
-void withdraw_all(Connection& c, const Steps& steps) {
+enum class Absent : bool { made, ignored };
+
+/// `rows`: those that keep a late request out, where there are none yet.
+void withdraw_all(Connection& c, const Steps& steps, Absent rows = Absent::made) {
     // All owners of one name share a row of the statement.
     struct Leaving {
         std::string owners;
@@ -116,9 +119,15 @@ void withdraw_all(Connection& c, const Steps& steps) {
             one_by_one(steps, [&](const Steps& one) { withdraw_all(c, one); });
         return;
     }
-    Steps contended;
-    Steps general;
+    Steps contended, general, absent;
+    const auto now = c.shared().server_us(boot_clock::now());
     for (Step* s : steps) {
+        const auto its = [&](const pqxx::row& r) { return s->key == column(r, 0); };
+        if (rows == Absent::made && s->ghost > now &&
+            std::none_of(said.rows.begin(), said.rows.end(), its)) {
+            absent.push_back(s);
+            continue;
+        }
         s->done = true;
         if (!s->fast() || s->marked) general.push_back(s);
     }
@@ -128,6 +137,10 @@ void withdraw_all(Connection& c, const Steps& steps) {
     tell_of(c, contended);
     // No earlier request of theirs can write the row any more: this has given it another version.
     run_general(c, general);
+    if (absent.empty() ||
+        !exchange(c, Sql::ensure, absent, {keys(absent)}, [](Step&, const pqxx::row&) {}))
+        return;
+    withdraw_all(c, absent, Absent::ignored);
 }
 
 void keep_out(Connection& c, const Steps& released) {
