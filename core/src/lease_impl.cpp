@@ -218,6 +218,8 @@ void LeaseImpl::renew_now() {
 }
 
 void LeaseImpl::moved() {
+    // The one under way may be answered by the server before.
+    moved_meanwhile_ = renewing_;
     if (!releasing_) return renew_now();
     retry_.reset();
     next_release_ = {};
@@ -251,6 +253,7 @@ void LeaseImpl::renewed() {
     using Renewal = spi::Held::Renewal;
     renewing_ = false;
     const bool at_once = std::exchange(again_at_once_, false);
+    const bool moved = std::exchange(moved_meanwhile_, false);
     auto waiting = std::exchange(renewals_, {});
     const auto answer = [&](error_code ec) {
         for (Renewing& told : waiting)
@@ -272,6 +275,7 @@ void LeaseImpl::renewed() {
         }
         if (renewal_.renewal == Renewal::renewed) {
             extend();
+            if (moved) next_renewal_ = boot_clock::now();
             hold.unlock();
             engine_->counters.renewal_time.add(boot_clock::now() - renewal_.sent);
             if (s == LeaseState::at_risk) tell(Event::Kind::recovered);

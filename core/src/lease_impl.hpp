@@ -222,7 +222,8 @@ private:
     // Engine thread only, but set before the lease is scheduled.
     boot_clock::time_point next_renewal_, next_release_, kept_until_;
     bool renewing_ = false, releasing_ = false, release_sent_ = false, queued_here_ = false;
-    bool again_at_once_ = false, for_caller_ = false;  // for_caller_: the release that was begun
+    bool again_at_once_ = false, moved_meanwhile_ = false;
+    bool for_caller_ = false;  // the release that was begun
     std::vector<Renewing> renewals_;
     spi::Held renewal_, release_;
     Backoff retry_;

@@ -360,6 +360,21 @@ TEST_CASE("after a move every lease is renewed, and every waiter attempts again,
     CHECK(client.stats().moves == 3);
 }
 
+TEST_CASE("a renewal that was under way at a move is followed by another one at once", "[core]") {
+    const auto server = std::make_shared<Server>();
+    server->renew_takes = 50ms;
+    server->renew = [&](spi::Held&) {
+        if (server->renewals == 1) server->events.load()->moved("a:1", "b:1");
+    };
+    const auto client = scripted::open(server, "ttl=60s");
+    auto lease = client.make_lock("x").value()->acquire().value();
+    CHECK(lease.renew().has_value());
+    wait_until([&] { return server->renewals == 2; }, 10s, "the next one is not due for 20 s");
+    wait_until([&] { return client.stats().renewals == 2; }, 10s, "it is answered");
+    CHECK(stays_true([&] { return server->renewals == 2; }, 300ms));
+    CHECK(lease.valid());
+}
+
 TEST_CASE("what is still to be given back is asked of the next server at once", "[core]") {
     const auto server = std::make_shared<Server>();
     std::atomic<bool> moved{false};

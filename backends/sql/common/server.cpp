@@ -67,4 +67,19 @@ void take(ServerStep& s, const Server& server, spi::Attempt& a) {
     if (marked != OwnerState::of(a.place).marked) OwnerState::in(a.place).marked = marked;
 }
 
+void keep_out(const Server& server, const Steps& released,
+              const std::function<void(const Steps&)>& withdraw) {
+    std::vector<ServerStep> leaving;
+    const auto now = server.server_us(boot_clock::now());
+    for (const ServerStep* s : released)
+        if (s->done && !s->error && s->ghost > now) leaving.push_back(*s);
+    Steps all;
+    for (ServerStep& s : leaving) {
+        s.kind = Step::Kind::withdraw;
+        s.open_again();
+        all.push_back(&s);
+    }
+    if (!all.empty()) withdraw(all);
+}
+
 }  // namespace holdfast::sql

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstdint>
 #include <cstdlib>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -158,6 +159,10 @@ bool on_this_machine(const std::string& address);
 void refuse(const Server&, ServerStep&, const Reply&);
 /// Writes the outcome into an attempt, and what may be left at the server into its place.
 void take(ServerStep&, const Server&, spi::Attempt&);
+/// After releases that were answered, and whose outcome stays: an earlier request of the same owner
+/// that may still be under way must not take the lock again. `withdraw` gets steps of their own.
+void keep_out(const Server&, const Steps& released,
+              const std::function<void(const Steps&)>& withdraw);
 /// False: there is an error, which is now in all of them.
 bool went_well(const Server&, const Reply&, const Steps&);
 

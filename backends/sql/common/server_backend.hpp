@@ -47,7 +47,9 @@ protected:
 
     /// The outcome of an attempt whose job was not answered.
     void not_answered(ServerStep& asked, spi::Attempt& a) const {
+        // The thread may still write the one that was asked for.
         ServerStep lost;
+        lost.marked = OwnerState::of(a.place).marked;
         const bool closing = server_->watchdog->closing();
         const bool connecting = !closing && server_->connecting();
         if (!server_->call_off(asked))

@@ -166,6 +166,14 @@ spi::Failure ServerConnection::open(boot_clock::time_point deadline) {
     return failed;
 }
 
+bool ServerConnection::overtaken(Reply& reply) {
+    if (reply.failed || current()) return false;
+    reply.failed = server_.errors.make(Error::no_answer);
+    reply.nothing_done = false;
+    close();
+    return true;
+}
+
 std::string first_words(std::string_view message) {
     constexpr std::size_t longest = 200;
     return std::string(message.substr(0, std::min(message.find('\n'), longest)));

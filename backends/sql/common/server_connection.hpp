@@ -64,6 +64,8 @@ protected:
     /// behind: even after an answer it may be closed. Then the next one fails.
     template <class F>
     void exchange_until(boot_clock::time_point deadline, Reply& reply, F&& exchange);
+    /// True, and the reply in doubt, if this client found another server while this one answered.
+    bool overtaken(Reply&);
     Watchdog::Guard& guard() noexcept { return guard_; }
     const Watchdog::Guard& guard() const noexcept { return guard_; }
 

@@ -161,6 +161,9 @@ Said Connection::run(const Packet& packet, boot_clock::time_point deadline, bool
         said.failed = open(deadline);
         if (said.failed) return said;
         said = once(packet, deadline);
+        if (overtaken(said)) said.results.clear();
+        // It takes no writes any more: the host's name may lead to another server by now.
+        if (said.failed.why == make(Error::read_only)) close();
         if (!said.failed || boot_clock::now() >= deadline) return said;
         // Dropped since we looked: what is there now, or is made, has to be judged. Or there are
         // rights now that the session does not know of.

@@ -19,9 +19,10 @@ CREATE TABLE IF NOT EXISTS holdfast_lease (
 ) ENGINE = InnoDB ROW_FORMAT = DYNAMIC COMMENT = {comment};
 
 --- What the server's or the user's settings would change in the statements. The session is ours alone. Of locks, the
---- shortest time that there is: no time in MariaDB, a second in MySQL.
+--- shortest time that there is: no time in MariaDB, a second in MySQL. NAMES comes first, since a value that is sent as
+--- text relies on it: a server may ignore what the client asked for when connecting, and have an init_connect.
 -- name: settings
-SET timestamp = 1, time_zone = '+00:00', sql_mode = 'STRICT_ALL_TABLES', autocommit = 1, completion_type = 0,
+SET NAMES binary, timestamp = 1, time_zone = '+00:00', sql_mode = 'STRICT_ALL_TABLES', autocommit = 1, completion_type = 0,
   lock_wait_timeout = IF(VERSION() LIKE '%MariaDB%', 0, 1),
   innodb_lock_wait_timeout = IF(VERSION() LIKE '%MariaDB%', 0, 1),
   sql_select_limit = 18446744073709551615, sql_big_selects = 1,

@@ -71,7 +71,7 @@ std::string literal(const Value& value) {
         return out;
     }
     out = '\'';
-    // The session's sql_mode lets a backslash escape; its character set has no longer characters.
+    // By Sql::settings a backslash escapes, and no character has several bytes.
     for (const char c : std::get<std::string>(value)) {
         if (c == '\'' || c == '\\') out += '\\';
         out += c == '\0' ? "\\0" : std::string(1, c);

@@ -157,21 +157,6 @@ void withdraw(Connection& c, const Steps& steps) {
     run_whole(c, whole);
 }
 
-/// A request of the same owner may still be under way: it must not take the lock again.
-void keep_out(Connection& c, const Steps& released) {
-    std::vector<Step> leaving;
-    Steps on_their_way;
-    const auto now = c.shared().server_us(boot_clock::now());
-    for (const Step* s : released)
-        if (s->done && s->ghost > now) leaving.push_back(*s);
-    for (Step& s : leaving) {
-        s.kind = Kind::withdraw;
-        s.open_again();
-        on_their_way.push_back(&s);
-    }
-    withdraw(c, on_their_way);
-}
-
 void attempt(Connection& c, Steps steps) {
     if (steps.empty()) return;
     // First of all, as the server's clock is known from the connection.
@@ -321,7 +306,7 @@ void run_steps(Connection& c, std::span<Step* const> all) {
     const Steps releases = of_kind(Kind::release);
     release(c, split(releases, true));
     run_whole(c, split(releases, false));
-    keep_out(c, releases);
+    sql::keep_out(c.shared(), releases, [&](const Steps& leaving) { withdraw(c, leaving); });
     withdraw(c, of_kind(Kind::withdraw));
     attempt(c, of_kind(Kind::attempt));
 }

@@ -251,6 +251,7 @@ Said Connection::run(Sql sql, const std::vector<std::string>& parameters,
         said.failed = open(deadline);
         if (said.failed) return said;
         said = once(sql, parameters, deadline);
+        if (overtaken(said)) said.rows = {};
         if (!said.failed) return said;
         const bool time_left = boot_clock::now() < deadline;
         // A pooler that hides itself: the prepared statement belongs to another session.

@@ -57,7 +57,7 @@ spi::awaitable<void> Listener::connect() {
     if (listens && made->connection->current()) {
         connection_ = std::move(made->connection);
         watch();
-        waiters_->hearing(true);
+        if (connection_) waiters_->hearing(true);
         co_return;
     }
     const bool refused = answered && made->failed.why == errc::not_supported;

@@ -198,6 +198,12 @@ void check(const spi::Settings& s, Diagnostics& d) {
     if (!s.text("socket").empty() && s.hosts.size() > 1)
         d.add(s.display(), "A socket leads to one server, and the URL names several hosts.",
               "Give either the socket or the hosts.");
+    // libpq would connect there, and without TLS.
+    if (!s.text("socket").empty() && !default_of("hostaddr").empty())
+        d.add(s.display(),
+              "PGHOSTADDR, or the service of PGSERVICE, names an address, to which libpq would "
+              "connect instead of the socket.",
+              "Unset it for this program, or give the host in the URL instead of the socket.");
     for (const std::string& text : s.list("listen")) {
         std::string problem;
         if (!spi::parse_endpoint(text, &problem))

@@ -188,6 +188,7 @@ f AS MATERIALIZED (SELECT l.name, l.slot FROM w JOIN {table} l USING (name, slot
     AND (l.meta IS NULL OR pg_catalog.starts_with(l.meta, 'hf 1'))
     AND l.mark < 2 AND l.token < {now} - 86400000000
     AND l.acquired < {clock} - interval '1 day'
+    AND NOT EXISTS (SELECT 1 FROM pg_catalog.jsonb_each(l.gone) WHERE value::bigint > {now})
     AND {async} ORDER BY l.name FOR UPDATE OF l SKIP LOCKED),
 d AS (DELETE FROM {table} l USING f WHERE l.name = f.name AND l.slot = f.slot RETURNING 1)
 SELECT pg_catalog.max(name), pg_catalog.count(*), (SELECT pg_catalog.count(*) FROM d) FROM w

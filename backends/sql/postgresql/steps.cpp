@@ -91,7 +91,10 @@ void one_by_one(Steps steps, F&& run) {
     }
 }
 
-void withdraw_all(Connection& c, const Steps& steps) {
+enum class Absent : bool { made, ignored };
+
+/// `rows`: those that keep a late request out, where there are none yet.
+void withdraw_all(Connection& c, const Steps& steps, Absent rows = Absent::made) {
     // All owners of one name share a row of the statement.
     struct Leaving {
         std::string owners;
@@ -116,9 +119,15 @@ void withdraw_all(Connection& c, const Steps& steps) {
             one_by_one(steps, [&](const Steps& one) { withdraw_all(c, one); });
         return;
     }
-    Steps contended;
-    Steps general;
+    Steps contended, general, absent;
+    const auto now = c.shared().server_us(boot_clock::now());
     for (Step* s : steps) {
+        const auto its = [&](const pqxx::row& r) { return s->key == column(r, 0); };
+        if (rows == Absent::made && s->ghost > now &&
+            std::none_of(said.rows.begin(), said.rows.end(), its)) {
+            absent.push_back(s);
+            continue;
+        }
         s->done = true;
         if (!s->fast() || s->marked) general.push_back(s);
     }
@@ -128,14 +137,14 @@ void withdraw_all(Connection& c, const Steps& steps) {
     tell_of(c, contended);
     // No earlier request of theirs can write the row any more: this has given it another version.
     run_general(c, general);
+    if (absent.empty() ||
+        !exchange(c, Sql::ensure, absent, {keys(absent)}, [](Step&, const pqxx::row&) {}))
+        return;
+    withdraw_all(c, absent, Absent::ignored);
 }
 
-/// A request of the same owner may still be under way: it must not take the lock again.
-void lay(Connection& c, const Steps& released) {
-    Steps haunted;
-    for (Step* s : released)
-        if (s->done && s->ghost > c.shared().server_us(boot_clock::now())) haunted.push_back(s);
-    if (!haunted.empty()) withdraw_all(c, haunted);
+void keep_out(Connection& c, const Steps& released) {
+    sql::keep_out(c.shared(), released, [&](const Steps& leaving) { withdraw_all(c, leaving); });
 }
 
 /// Where a line is known of, the same statement notifies its clients. False: an error,
@@ -172,7 +181,7 @@ void release_wave(Connection& c, const Steps& wave) {
         return;
     }
     tell_of(c, contended);
-    lay(c, wave);
+    keep_out(c, wave);
     const Steps locked = judge_open(c, wave);
     for (Step* s : locked)
         locked_now(c, *s);
@@ -219,7 +228,7 @@ void run_steps(Connection& c, std::span<Step* const> all) {
     in_waves(of_kind(release, Which::fast), [&](const Steps& wave) { release_wave(c, wave); });
     const Steps released = of_kind(release, Which::general);
     run_general(c, released);
-    lay(c, released);
+    keep_out(c, released);
     if (const Steps leaving = of_kind(withdraw, Which::any); !leaving.empty())
         withdraw_all(c, leaving);
     TableRows known;

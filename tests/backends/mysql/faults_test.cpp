@@ -1,6 +1,6 @@
 // What MariaDB, its administrator and the network before it can do to a lock, beside what any
 // server with SQL can.
-#include "../sql/rig.hpp"
+#include "../sql/direct.hpp"
 #include "trial.hpp"
 
 using namespace mysql_tests;
@@ -134,4 +134,29 @@ TEST_CASE("a server that only reads is refused with its reason; a replica, promo
     primary.kill();
     replica.promote();
     CHECK(hold(mistaken, "N").fencing_token() > last);
+}
+
+TEST_CASE("a session at a server that takes no writes any more is not used again") {
+    auto own = lab::MariadbServer::start();
+    Direct d(own.url());
+    auto taken = d.step(my::Step::Kind::attempt, "N", owner('A'));
+    REQUIRE(granted(d.run(taken)));
+    const auto renew = [&] {
+        auto s = d.step(my::Step::Kind::renew, "N", owner('A'));
+        s.token = static_cast<std::int64_t>(
+            std::get<hf::spi::Attempt::Granted>(taken.outcome).token.value);
+        return d.run(s);
+    };
+    for (int i = 0; i < 3; ++i)  // as text, and by a statement that was prepared
+        CHECK(renew().renewal == hf::spi::Held::Renewal::renewed);
+    REQUIRE(sessions(own) == 1);
+    own.sql("SET GLOBAL read_only = 1");
+    const auto refused_now = renew();
+    CHECK(refused_now.renewal == hf::spi::Held::Renewal::unknown);
+    CHECK(refused_now.error == my::make(my::Error::read_only));
+    // The next one connects, and so finds what the URL leads to then.
+    CHECK(lab::reached([&] { return sessions(own) == 0; }, cap(5s)));
+    CHECK(renew().error == my::make(my::Error::read_only));
+    own.sql("SET GLOBAL read_only = 0");
+    CHECK(renew().renewal == hf::spi::Held::Renewal::renewed);
 }

@@ -310,6 +310,36 @@ TEST_CASE("PGGSSENCMODE counts where the URL says nothing") {
     CHECK(asked("?gssencmode=disable") == "disable");
 }
 
+TEST_CASE("an address that libpq would take from its environment in a socket's place is refused") {
+    const auto opens = [](const char* url) {
+        hf::Diagnostics words;
+        const auto client = hf::Client::open(url, {.diagnostics = &words});
+        if (client) return true;
+        CHECK(client.error() == errc::bad_config);
+        CHECK_THAT(words.text(), ContainsSubstring("PGHOSTADDR"));
+        return false;
+    };
+    const char* const by_socket = "postgresql:///app?socket=/nowhere";
+    const char* const by_host = "postgresql://127.0.0.1/app";  // the URL's address counts
+    CHECK(opens(by_socket));
+    {
+        const Environment address("PGHOSTADDR", "192.0.2.1");
+        CHECK_FALSE(opens(by_socket));
+        CHECK(opens(by_host));
+    }
+    const lab::TempDir dir;
+    const std::string file = dir / "services";
+    std::ofstream(file) << "[elsewhere]\nhostaddr=192.0.2.1\n[app]\nconnect_timeout=5\n";
+    const Environment services("PGSERVICEFILE", file.c_str());
+    {
+        const Environment service("PGSERVICE", "elsewhere");
+        CHECK_FALSE(opens(by_socket));
+        CHECK(opens(by_host));
+    }
+    const Environment service("PGSERVICE", "app");
+    CHECK(opens(by_socket));
+}
+
 TEST_CASE("both ends look after a connection that is idle") {
     const auto client = open_here("keepalive=20s");
     hold(client, fresh("idle")).release();

@@ -10,6 +10,7 @@
 #include "holdfast/lab/temp_dir.hpp"
 #include "holdfast/lab/wall_clock.hpp"
 #include "trial.hpp"
+#include "waiter.hpp"
 
 using namespace sql_tests;
 
@@ -286,6 +287,69 @@ TEST_CASE("host names are resolved, and one that has no address is named") {
     const auto failed = direct.connection->open(boot_clock::now() + 10s);
     INFO(failed.detail);
     CHECK_FALSE(failed);
+}
+
+TEST_CASE("what a server answers after its client has found another one is in doubt") {
+    const auto name = fresh("overtaken");
+    lab::Proxy proxy(server().port());
+    Direct d(url_through(proxy.port()));
+    const auto step = [&](db::Step::Kind kind, char letter) {
+        return d.step(kind, name, owner(letter));
+    };
+    auto held = step(db::Step::Kind::attempt, 'A');
+    REQUIRE(granted(d.run(held)));
+    const auto steps = {step(db::Step::Kind::renew, 'A'), step(db::Step::Kind::release, 'A'),
+                        step(db::Step::Kind::attempt, 'B')};
+    for (db::Step late : steps) {
+        INFO("verb " << static_cast<int>(late.kind));
+        late.deadline = boot_clock::now() + 20s;
+        late.token = static_cast<std::int64_t>(
+            std::get<hf::spi::Attempt::Granted>(held.outcome).token.value);
+        REQUIRE_FALSE(d.connection->open(late.deadline));
+        const auto before = proxy.counters().delayed;
+        proxy.delay(lab::Direction::to_client, 30s);
+        auto running = std::async(std::launch::async, [&] { d.run(late); });
+        lab::wait_until([&] { return proxy.counters().delayed > before; }, cap(5s), "it waits");
+        d.shared->hosts.reach({0, "another", {}}, d.shared->hosts.generation());
+        proxy.heal();
+        running.get();
+        CHECK(late.renewal == hf::spi::Held::Renewal::unknown);
+        CHECK(late.released == ReleaseResult::unreachable);
+        CHECK_FALSE(granted(late));
+        if (late.kind == db::Step::Kind::attempt)
+            CHECK(std::holds_alternative<hf::spi::Attempt::NoAnswer>(late.outcome));
+        else
+            CHECK(late.error == db::make(db::Error::no_answer));
+    }
+    // Each was executed; what was granted is taken back on a new connection.
+    CHECK_FALSE(is_free(name));
+    auto leave = step(db::Step::Kind::withdraw, 'B');
+    CHECK(d.run(leave).freed);
+    CHECK(is_free(name));
+}
+
+TEST_CASE("a mark is taken back though the last attempts of its waiter were never sent") {
+    const auto name = fresh("marked");
+    const auto reads = lock_of(open_here("ttl=600s"), name, {.kind = hf::Kind::shared_mutex});
+    auto holder = reads->acquire_shared();
+    REQUIRE(holder.has_value());
+    const auto marked = [&] { return row("meta LIKE '%wait %'", name) == dialect::yes; };
+    lab::Proxy proxy(server().port());
+    test_support::Heard heard;
+    const auto client =
+        open(url_through(proxy.port()), "ttl=60s&request_timeout=300ms", heard.sink());
+    test_support::Waiter waiter(*lock_of(client, name), {});
+    lab::wait_until(marked, cap(10s), "it has waited for long");
+    // To connect anew takes longer than an attempt, which waits for that.
+    proxy.black_hole();
+    proxy.cut_all();
+    lab::wait_until([&] { return !heard.of(hf::Event::Kind::unreachable).empty(); }, cap(10s),
+                    "attempts have ended without an answer");
+    waiter.cancel();
+    CHECK(waiter.why() == errc::cancelled);
+    proxy.heal();
+    CHECK(lab::reached([&] { return !marked(); }, cap(20s)));
+    CHECK(holder->release() == ReleaseResult::released);
 }
 
 TEST_CASE("renewals go on beside a row that somebody else has locked, until it is free") {

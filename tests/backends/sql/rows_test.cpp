@@ -33,6 +33,62 @@ TEST_CASE("one owner asks twice: the same grant; a withdrawn owner's late reques
     CHECK(granted(d.run(other)));
 }
 
+TEST_CASE("an owner that leaves before its name has a row gets nothing once there is one") {
+    const auto name = fresh("no-row"), other = fresh("no-row");
+    Direct d(server().url());
+    REQUIRE_FALSE(d.connection->open(boot_clock::now() + 20s));
+    // Two owners of one name, and one of another.
+    std::vector<db::Step> leaving{d.step(db::Step::Kind::withdraw, name, owner('A')),
+                                  d.step(db::Step::Kind::withdraw, name, owner('B')),
+                                  d.step(db::Step::Kind::withdraw, other, owner('C'))};
+    std::vector<db::Step*> all;
+    for (db::Step& s : leaving) {
+        s.ghost = d.shared->server_us(boot_clock::now() + 20s);
+        all.push_back(&s);
+    }
+    db::run_steps(*d.connection, all);
+    for (const db::Step& s : leaving) {
+        INFO(s.owner);
+        CHECK(s.done);
+        CHECK_FALSE(s.error);
+        // Somebody else uses the name, and then the request arrives.
+        auto next = d.step(db::Step::Kind::attempt, s.key, owner('D'));
+        CHECK(granted(d.run(next)));
+        auto leave = d.step(db::Step::Kind::withdraw, s.key, owner('D'));
+        CHECK(d.run(leave).freed);
+        auto late = d.step(db::Step::Kind::attempt, s.key, s.owner);
+        CHECK_FALSE(granted(d.run(late)));
+    }
+}
+
+TEST_CASE(
+    "a release counts while an earlier request of its owner may still act, which gets nothing") {
+    Direct d(server().url());
+    const std::pair<const char*, hf::spi::Units> kinds[] = {
+        {"a mutex", {}}, {"a reader", reader}, {"permits", {1, 3, hf::Mode::exclusive}}};
+    for (const auto& [what, units] : kinds) {
+        INFO(what);
+        const auto name = fresh("released");
+        auto take = d.step(db::Step::Kind::attempt, name, owner('R'));
+        take.units = units;
+        REQUIRE(granted(d.run(take)));
+        auto leave = d.step(db::Step::Kind::release, name, owner('R'));
+        leave.units = units;
+        leave.token = static_cast<std::int64_t>(
+            std::get<hf::spi::Attempt::Granted>(take.outcome).token.value);
+        leave.ghost = d.shared->server_us(boot_clock::now() + 20s);
+        d.run(leave);
+        CHECK(leave.released == ReleaseResult::released);
+        CHECK(leave.freed);
+        CHECK_FALSE(leave.error);
+        CHECK(is_free(name));
+        auto late = d.step(db::Step::Kind::attempt, name, owner('R'));
+        CHECK_FALSE(granted(d.run(late)));
+        auto other = d.step(db::Step::Kind::attempt, name, owner('S'));
+        CHECK(granted(d.run(other)));
+    }
+}
+
 TEST_CASE("what was changed since it was read is not written") {
     const auto name = fresh("version");
     Direct d(server().url());
