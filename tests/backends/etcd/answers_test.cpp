@@ -509,6 +509,33 @@ TEST_CASE("marks: two holders of one name release in one call, and a revoked one
     CHECK(next->previous_holder() == hf::PreviousHolder::crashed);
 }
 
+TEST_CASE("marks: a name is granted whose holders have crashed in any number") {
+    // In the order of keys before theirs, and after them.
+    const std::string_view first = GENERATE(as<std::string_view>(), "0.h.1", "z.h.1");
+    const auto cluster = std::make_shared<FakeCluster>();
+    FakeMember member(cluster);
+    Bare bare(member.host(), "robust=yes");
+    // More than an answer may have.
+    constexpr int many = 10'000;
+    for (int i = 0; i < many; ++i)
+        put(member, "/holdfast/%mark/it/" + std::to_string(i) + std::string(100, 'x'), "", 0);
+    const auto previous = [&](std::string_view owner) {
+        hf::spi::Attempt a = holdfast::test::attempt_at("it", owner);
+        std::vector<hf::spi::Attempt*> all{&a};
+        bare.run([&] { return bare.backend.attempt(all); });
+        INFO(a.detail);
+        REQUIRE(std::holds_alternative<hf::spi::Attempt::Granted>(a.outcome));
+        hf::spi::Held held = holdfast::test::held_of(a);
+        std::vector<hf::spi::Held*> one{&held};
+        bare.run([&] { return bare.backend.release(one); });
+        CHECK(held.released == hf::ReleaseResult::released);
+        return std::get<hf::spi::Attempt::Granted>(a.outcome).previous;
+    };
+    CHECK(previous(first) == hf::PreviousHolder::crashed);
+    CHECK(keys_at(*cluster, "/holdfast/%mark/it/") == 1);
+    CHECK(previous("next.h.2") == hf::PreviousHolder::released);
+}
+
 TEST_CASE("a renewal and a release say what the server said, and a deleted key is lost at once") {
     const auto cluster = std::make_shared<FakeCluster>();
     FakeMember member(cluster);
