@@ -298,10 +298,6 @@ void Connection::Watcher::end() noexcept {
     gate_.open();
 }
 
-std::optional<std::size_t> Connection::Watcher::member() const noexcept {
-    return connection_ ? std::optional(connection_->member) : std::nullopt;
-}
-
 awaitable<error_code> Connection::follow(Request r, Watcher& watcher,
                                          boot_clock::time_point deadline) {
     const auto self = shared_from_this();

@@ -65,13 +65,16 @@ Members::ConnectionPtr Members::connection() {
 }
 
 // A member that did not answer is asked again when the others have had their turn.
-void Members::leave(std::size_t member) {
-    if (member != at_ || size() == 1) return;
+void Members::leave(const Connection& c) {
+    if (c.member != at_) return;
+    const Connection* const watched = watcher_ ? watcher_->connection() : nullptr;
+    // It would go on to be silent. Of a single host that is true of the connection alone.
+    const bool silent = size() > 1 || (watched == &c && c.retired());
+    if (watched != nullptr && watched->member == c.member && silent) watcher_->end();
+    if (size() == 1) return;
     at_ = (at_ + 1) % size();
     if (in_use_) in_use_->retire();
     in_use_.reset();
-    // It would go on to be silent.
-    if (watcher_ && watcher_->member() == member) watcher_->end();
 }
 
 std::string Members::shown(const std::string& words) const {
@@ -302,7 +305,7 @@ awaitable<Members::Answer> Members::send(Post p, boot_clock::time_point deadline
         }
         if (out.fresh && until < deadline && begun + took >= until) ++cut_;
         if (answer.why == make(Error::other_cluster)) foreign = *detail;
-        if (leaves(answer.why)) leave(c->member);
+        if (leaves(answer.why)) leave(*c);
         if (out.doubt || !leaves(answer.why)) break;
         ++tried;
     }
@@ -325,7 +328,7 @@ awaitable<error_code> Members::follow(std::shared_ptr<Watcher> watcher, std::str
         c->follow({method, token_, request, longest(Length::list)}, *watcher, limit(*c, deadline));
     const error_code why = co_await std::move(following);
     watcher_.reset();
-    if (why) leave(c->member);
+    if (why) leave(*c);
     co_return why;
 }
 

@@ -377,6 +377,18 @@ TEST_CASE("a member that is left takes the watch along") {
                     "it watches the second");
 }
 
+TEST_CASE("where one host is named, a connection that is cut off takes the watch along") {
+    const auto cluster = std::make_shared<FakeCluster>();
+    FakeMember member(cluster);
+    put(member, "/holdfast/it/other", "", 0);
+    const auto client = client_of("etcd://" + member.host() + "?ttl=3s&request_timeout=600ms");
+    Waiter waiter(client);
+    lab::wait_until([&] { return member.requests(method::watch) != 0; }, 5s, "it watches");
+    member.hang(true);
+    lab::wait_until([&] { return member.requests(method::watch) > 1; }, 15s, "it watches again");
+    CHECK(member.connections() > 1);
+}
+
 TEST_CASE("a watch that ends at once is begun again with pauses") {
     const auto cluster = std::make_shared<FakeCluster>();
     FakeMember member(cluster);
