@@ -190,10 +190,13 @@ void QueueCache::watch_from(const std::string& line, std::int64_t revision) {
         next_ = std::min(next_, revision);
         return resume();
     }
+    if (!watching_) begin_watch();
     watched_ = line;
     next_ = revision;
     gate_.open();
-    if (watching_) return;
+}
+
+void QueueCache::begin_watch() {
     auto task = [](std::shared_ptr<QueueCache> self) -> awaitable<void> {
         auto all = self->watch();
         co_await std::move(all);
