@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <boost/asio/co_spawn.hpp>
-#include <boost/asio/detached.hpp>
 #include <list>
 #include <set>
 
@@ -305,9 +304,12 @@ void EtcdBackend::watch(std::string_view name, bool on) {
 
 void EtcdBackend::tend() {
     if (tending_) return;
-    tending_ = true;
     auto task = keep_waiting();
-    asio::co_spawn(shared_->engine, std::move(task), asio::detached);
+    asio::co_spawn(shared_->engine, std::move(task),
+                   [this, gone = gone_](const std::exception_ptr&) {
+                       if (!*gone) tending_ = false;
+                   });
+    tending_ = true;
 }
 
 awaitable<void> EtcdBackend::keep_waiting() {

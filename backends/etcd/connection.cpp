@@ -3,7 +3,6 @@
 #include <google/protobuf/message_lite.h>
 
 #include <boost/asio/co_spawn.hpp>
-#include <boost/asio/detached.hpp>
 #include <boost/asio/redirect_error.hpp>
 #include <boost/asio/use_awaitable.hpp>
 
@@ -11,6 +10,7 @@
 #include "holdfast/spi/net/endpoint.hpp"
 #include "holdfast/spi/net/socket.hpp"
 #include "holdfast/spi/net/watchdog.hpp"
+#include "holdfast/spi/scope_exit.hpp"
 
 namespace holdfast::etcd {
 
@@ -84,7 +84,8 @@ std::string Connection::serving() const {
 // --- connecting
 
 awaitable<error_code> Connection::ready(boot_clock::time_point deadline, std::string& detail) {
-    if (!std::exchange(opening_, true)) open();
+    if (!opening_) open();
+    opening_ = true;
     while (!ready_ && !closed_ && boot_clock::now() < deadline) {
         auto wait = gate_.wait(shared_->engine, deadline);
         co_await std::move(wait);
@@ -110,7 +111,11 @@ void Connection::open() {
         auto reading = self->read();
         co_await std::move(reading);
     };
-    asio::co_spawn(shared_->engine, task(shared_from_this()), asio::detached);
+    // What is thrown, for want of memory, ends its calls, and the next ones get another connection.
+    asio::co_spawn(shared_->engine, task(shared_from_this()),
+                   [self = shared_from_this()](const std::exception_ptr& thrown) {
+                       if (thrown) self->close();
+                   });
 }
 
 awaitable<spi::Failure> Connection::connect() {
@@ -174,15 +179,20 @@ std::string Connection::why_cut(const error_code& ec) {
 
 void Connection::flush() {
     if (!ready_ || writing_ || receiving_ || closed_) return;
-    out_.clear();
-    client_.send(out_);
-    if (out_.empty()) {
-        if (!client_.trouble().empty()) close(client_.trouble());
-        return;
+    try {
+        out_.clear();
+        client_.send(out_);
+        if (!out_.empty()) {
+            tls::write(
+                secure_, socket_, asio::buffer(out_),
+                [self = shared_from_this()](error_code ec, std::size_t) { self->written(ec); });
+            writing_ = true;
+            return;
+        }
+    } catch (const std::exception&) {
+        return close();  // some bytes are lost
     }
-    writing_ = true;
-    tls::write(secure_, socket_, asio::buffer(out_),
-               [self = shared_from_this()](error_code ec, std::size_t) { self->written(ec); });
+    if (!client_.trouble().empty()) close(client_.trouble());
 }
 
 void Connection::written(error_code ec) {
@@ -214,6 +224,7 @@ awaitable<Connection::Outcome> Connection::ask(Request r, google::protobuf::Mess
         milliseconds(1), std::chrono::duration_cast<milliseconds>(deadline - boot_clock::now()));
     const std::uint64_t heard = heard_;
     const auto id = client_.call(asked, r.message, exchange);
+    const spi::ScopeExit over([this, id] { client_.cancel(id); });
     flush();
     if (!exchange.over) {
         error_code ignored;
@@ -298,14 +309,14 @@ void Connection::Watcher::end() noexcept {
     gate_.open();
 }
 
-std::optional<std::size_t> Connection::Watcher::member() const noexcept {
-    return connection_ ? std::optional(connection_->member) : std::nullopt;
-}
-
 awaitable<error_code> Connection::follow(Request r, Watcher& watcher,
                                          boot_clock::time_point deadline) {
     const auto self = shared_from_this();
     watcher.connection_ = self;
+    const spi::ScopeExit over([this, &watcher] {
+        client_.cancel(watcher.id_);
+        watcher.connection_.reset();
+    });
     std::string detail;
     auto opening = ready(deadline, detail);
     error_code why = co_await std::move(opening);
@@ -325,7 +336,6 @@ awaitable<error_code> Connection::follow(Request r, Watcher& watcher,
         auto wait = watcher.gate_.wait(shared_->engine, until);
         co_await std::move(wait);
     }
-    watcher.connection_.reset();
     retire_if_idle();
     if (!why && !watcher.begun_ && !watcher.stopped_) why = make(Error::closed);
     co_return why;

@@ -43,7 +43,7 @@ public:
 
     /// Whether it takes calls.
     bool takes_calls() const noexcept { return !closed_ && !retired_ && client_.open(); }
-    bool closed() const noexcept { return closed_; }
+    bool retired() const noexcept { return retired_; }
     /// Its member and the address, for people; empty while it is not open.
     std::string serving() const;
     /// It takes no more calls, and ends after those under way.
@@ -90,8 +90,8 @@ public:
     explicit Watcher(std::function<bool(std::string_view)> p) : piece_(std::move(p)) {}
     void end() noexcept;
     bool over() const noexcept { return over_; }
-    /// Of the member that it follows; nullopt: none.
-    std::optional<std::size_t> member() const noexcept;
+    /// The one that it follows; null: none.
+    const Connection* connection() const noexcept { return connection_.get(); }
 
 private:
     friend class Connection;

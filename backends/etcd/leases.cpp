@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "errors.hpp"
+#include "holdfast/spi/scope_exit.hpp"
 
 namespace holdfast::etcd {
 namespace {
@@ -55,18 +56,19 @@ awaitable<result<Lease>> Leases::shared_grant(Slot& slot, milliseconds ttl,
             continue;
         }
         slot.asking = true;
+        const spi::ScopeExit answered([&slot] {
+            slot.asking = false;
+            slot.gate.open();
+        });
         slot.detail.clear();
         auto task = grant(ttl, deadline, &slot.detail);
         const result<Lease> granted = co_await std::move(task);
-        slot.asking = false;
         if (granted) {
             slot.lease = *granted;
-        } else {
-            ++slot.failures;
-            slot.why = granted.error();
+            co_return *granted;  // however long the answer took: its base says so
         }
-        slot.gate.open();
-        if (granted) co_return *granted;  // however long the answer took: its base says so
+        ++slot.failures;
+        slot.why = granted.error();
     }
 }
 

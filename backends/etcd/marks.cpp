@@ -9,6 +9,8 @@ namespace {
 
 constexpr std::string_view last = "%last", abandoned = "abandoned", released = "released";
 constexpr char first_of_owners = '&';  // after the '%' of `last`; no owner begins with less
+// `last`, its own mark, and one of another holder, which says enough: there may be thousands.
+constexpr std::int64_t enough_marks = 3;
 
 std::string ended(const OwnerState& p) {
     return p.marks + std::string(last);
@@ -41,7 +43,7 @@ void ending(const OwnerState& p, Outcome outcome, Requests to) {
 void add_grant(const OwnerState& p, Transaction t) {
     if (p.marks.empty()) return;
     if (p.writes_marks()) t.then().put(p.marks + p.owner, "", 0);
-    t.then().range(Keys::below(p.marks));
+    t.then().range(Keys::below(p.marks), enough_marks);
 }
 
 void add_release(const OwnerState& p, Outcome outcome, Transaction t) {

@@ -5,6 +5,7 @@
 
 #include "errors.hpp"
 #include "holdfast/spi/net/endpoint.hpp"
+#include "holdfast/spi/scope_exit.hpp"
 
 namespace holdfast::etcd {
 namespace {
@@ -65,13 +66,16 @@ Members::ConnectionPtr Members::connection() {
 }
 
 // A member that did not answer is asked again when the others have had their turn.
-void Members::leave(std::size_t member) {
-    if (member != at_ || size() == 1) return;
+void Members::leave(const Connection& c) {
+    if (c.member != at_) return;
+    const Connection* const watched = watcher_ ? watcher_->connection() : nullptr;
+    // It would go on to be silent. Of a single host that is true of the connection alone.
+    const bool silent = size() > 1 || (watched == &c && c.retired());
+    if (watched != nullptr && watched->member == c.member && silent) watcher_->end();
+    if (size() == 1) return;
     at_ = (at_ + 1) % size();
     if (in_use_) in_use_->retire();
     in_use_.reset();
-    // It would go on to be silent.
-    if (watcher_ && watcher_->member() == member) watcher_->end();
 }
 
 std::string Members::shown(const std::string& words) const {
@@ -92,13 +96,13 @@ boot_clock::time_point Members::limit(const Connection& c, boot_clock::time_poin
 awaitable<bool> Members::turn(boot_clock::time_point deadline) {
     const auto mine = std::make_shared<Turn>();
     waiting_.push_back(mine);
+    const spi::ScopeExit over([this, &mine] { std::erase(waiting_, mine); });
     // What is sent with little time left ends in doubt.
     const auto begun = boot_clock::now(), until = begun + (deadline - begun) / 2;
     while (!mine->given && !closed_ && boot_clock::now() < until) {
         auto wait = mine->gate.wait(shared_->engine, until);
         co_await std::move(wait);
     }
-    if (!mine->given) std::erase(waiting_, mine);
     co_return mine->given;
 }
 
@@ -177,11 +181,13 @@ awaitable<error_code> Members::compare_hosts(boot_clock::time_point deadline, st
     if (compared_) co_return error_code();
     if (comparing_) co_return make(Error::no_answer);
     comparing_ = true;
+    const spi::ScopeExit over([this] {
+        comparing_ = false;
+        comparison_.open();
+    });
     auto hearing = hear_hosts(deadline, detail);
     const error_code why = co_await std::move(hearing);
-    comparing_ = false;
     compared_ = !why;
-    comparison_.open();
     co_return why;
 }
 
@@ -234,13 +240,15 @@ awaitable<error_code> Members::authenticate(boot_clock::time_point deadline, std
     named.set_password(password_);
     rpc::AuthenticateResponse reply;
     authenticating_ = true;
+    const spi::ScopeExit over([this] {
+        authenticating_ = false;
+        authenticated_.open();
+    });
     auto sending = send(
         {method::authenticate, named, reply, header_of<rpc::AuthenticateResponse>, Length::brief},
         deadline, detail);
     const Answer answer = co_await std::move(sending);
-    authenticating_ = false;
     if (!answer.why) token_ = reply.token();
-    authenticated_.open();
     if (answer.why == make(Error::no_users)) {
         no_users_ = true;
         shared_->events->warn(shared_->options.display +
@@ -270,6 +278,7 @@ awaitable<Members::Answer> Members::send(Post p, boot_clock::time_point deadline
             co_return answer;
         }
     }
+    const spi::ScopeExit over([this] { give_turn(); });
     std::string foreign;  // of another cluster: why that was refused
     bool passed = false;  // a connection took it no more
     for (std::size_t tried = 0; tried < size();) {
@@ -302,7 +311,7 @@ awaitable<Members::Answer> Members::send(Post p, boot_clock::time_point deadline
         }
         if (out.fresh && until < deadline && begun + took >= until) ++cut_;
         if (answer.why == make(Error::other_cluster)) foreign = *detail;
-        if (leaves(answer.why)) leave(c->member);
+        if (leaves(answer.why)) leave(*c);
         if (out.doubt || !leaves(answer.why)) break;
         ++tried;
     }
@@ -311,7 +320,6 @@ awaitable<Members::Answer> Members::send(Post p, boot_clock::time_point deadline
         answer.why = make(Error::other_cluster);
         *detail = foreign;
     }
-    give_turn();
     co_return answer;
 }
 
@@ -321,11 +329,11 @@ awaitable<error_code> Members::follow(std::shared_ptr<Watcher> watcher, std::str
     if (closed_ || watcher->over()) co_return make_error_code(errc::closed);
     const auto c = connection();
     watcher_ = watcher;
+    const spi::ScopeExit over([this] { watcher_.reset(); });
     auto following =
         c->follow({method, token_, request, longest(Length::list)}, *watcher, limit(*c, deadline));
     const error_code why = co_await std::move(following);
-    watcher_.reset();
-    if (why) leave(c->member);
+    if (why) leave(*c);
     co_return why;
 }
 

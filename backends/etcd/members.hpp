@@ -95,7 +95,9 @@ private:
     std::string shown(const std::string& words) const;
     /// Until when a request on that connection may take; see `cut_`.
     boot_clock::time_point limit(const Connection&, boot_clock::time_point deadline) const;
-    void leave(std::size_t member);
+    /// It did not answer: ends a watch that would be as silent, and asks the next member from now
+    /// on.
+    void leave(const Connection&);
 
     std::shared_ptr<Shared> shared_;
     const std::shared_ptr<tls::Context> tls_;  ///< null: no TLS

@@ -82,8 +82,10 @@ void Requests::put_lease(std::string_view key, std::int64_t lease) {
     put.set_lease(lease);
     put.set_ignore_value(true);
 }
-void Requests::range(const Keys& keys) {
-    set_keys(*add().mutable_request_range(), keys);
+void Requests::range(const Keys& keys, std::int64_t limit) {
+    rpc::RangeRequest& range = *add().mutable_request_range();
+    set_keys(range, keys);
+    range.set_limit(limit);
 }
 void Requests::remove(const Keys& keys, bool and_tell) {
     rpc::DeleteRangeRequest& deletion = *add().mutable_request_delete_range();

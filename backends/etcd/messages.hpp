@@ -46,7 +46,7 @@ public:
     void put(std::string_view key, std::string_view value, std::int64_t lease);
     void put_value(std::string_view key, std::string_view value);  ///< the lease stays
     void put_lease(std::string_view key, std::int64_t lease);      ///< the value stays
-    void range(const Keys&);
+    void range(const Keys&, std::int64_t limit = 0);  ///< the first ones in order; 0: all
     /// `and_tell`: returns what was deleted.
     void remove(const Keys&, bool and_tell = false);
     /// All comparisons, also those of nested transactions, are made before all requests.

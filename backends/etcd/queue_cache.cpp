@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <boost/asio/co_spawn.hpp>
-#include <boost/asio/detached.hpp>
 #include <utility>
 
 #include "errors.hpp"
@@ -191,15 +190,23 @@ void QueueCache::watch_from(const std::string& line, std::int64_t revision) {
         next_ = std::min(next_, revision);
         return resume();
     }
+    if (!watching_) begin_watch();
     watched_ = line;
     next_ = revision;
     gate_.open();
-    if (std::exchange(watching_, true)) return;
+}
+
+void QueueCache::begin_watch() {
     auto task = [](std::shared_ptr<QueueCache> self) -> awaitable<void> {
         auto all = self->watch();
         co_await std::move(all);
     };
-    asio::co_spawn(shared_->engine, task(shared_from_this()), asio::detached);
+    asio::co_spawn(shared_->engine, task(shared_from_this()),
+                   [self = shared_from_this()](const std::exception_ptr& thrown) {
+                       self->watching_ = false;
+                       if (thrown) self->watch_anew();
+                   });
+    watching_ = true;
 }
 
 awaitable<void> QueueCache::watch() {
@@ -238,7 +245,12 @@ awaitable<void> QueueCache::watch() {
         pause = in_vain && !resumed_ ? std::min(pause * 2 + milliseconds(50), milliseconds(1000))
                                      : milliseconds(0);
     }
-    watching_ = false;
+}
+
+void QueueCache::watch_anew() {
+    watcher_.reset();
+    following_ = false;
+    if (!stopped_) forget();
 }
 
 bool QueueCache::take(std::string_view bytes) {

@@ -101,7 +101,10 @@ private:
     };
     /// Watches that line, too.
     void watch_from(const std::string& line, std::int64_t revision);
+    void begin_watch();
     awaitable<void> watch();
+    /// It has ended by an exception, for want of memory: what is listed begins another one.
+    void watch_anew();
     /// A message of the watch. False: it must begin again.
     bool take(std::string_view bytes);
     void event(const rpc::Event&);

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <boost/asio/steady_timer.hpp>
 
+#include "holdfast/spi/scope_exit.hpp"
+
 namespace holdfast::redlock {
 namespace {
 
@@ -17,8 +19,9 @@ public:
 
     void start() {
         const auto now = boot_clock::now();
-        deployment_->running.push_back(*this);
         round_->begin(now);
+        over_ = false;
+        deployment_->running.push_back(*this);
         for (std::size_t i = 0; i < deployment_->connections.size(); ++i) {
             if (round_->wants(i)) continue;
             if (!deployment_->set->votes(i, now))
@@ -33,7 +36,7 @@ public:
     }
     void stop(boot_clock::time_point now) override {
         const auto self = shared_from_this();
-        finish(now);
+        if (!over_) finish(now);
     }
 
 private:
@@ -87,13 +90,13 @@ private:
     }
     void finish(boot_clock::time_point now) {
         over_ = true;
+        const spi::ScopeExit ended([this] { std::exchange(done_, {})(); });
         if (decided_)
             for (const auto& node : deployment_->set->nodes)
                 if (open_[node->index] > 0) node->set_slow(now);
         hook.unlink();
         timer_.cancel();
         round_->finish(now);
-        std::exchange(done_, {})();
     }
 
     const std::shared_ptr<Deployment> deployment_;
@@ -101,13 +104,33 @@ private:
     std::function<void()> done_;
     asio::steady_timer timer_;
     boost::container::small_vector<unsigned, 7> open_;  ///< requests of each node without an answer
-    bool busy_ = false, over_ = false, decided_ = false;
+    bool busy_ = false, decided_ = false;
+    bool over_ = true;  ///< or not begun
 };
 
 }  // namespace
 
-void drive(std::shared_ptr<Deployment> f, std::shared_ptr<Round> r, std::function<void()> done) {
-    std::make_shared<Drive>(std::move(f), std::move(r), std::move(done))->start();
+VerbRounds::VerbRounds(std::shared_ptr<Deployment> f, std::size_t most)
+    : deployment_(std::move(f)), under_way_(std::make_shared<Countdown>(deployment_->executor)) {
+    all_.reserve(most);
+}
+
+void VerbRounds::begin(std::shared_ptr<Round> r) {
+    const auto drive = std::make_shared<Drive>(deployment_, std::move(r),
+                                               [under_way = under_way_] { under_way->end(); });
+    all_.push_back(drive);
+    under_way_->begin();
+    drive->start();
+}
+
+void VerbRounds::stop() noexcept {
+    const auto now = boot_clock::now();
+    for (const auto& round : all_)
+        try {
+            round->stop(now);
+        } catch (const std::exception&) {
+            // It is over all the same.
+        }
 }
 
 void Deployment::owe(std::size_t node, const Ask& release, boot_clock::time_point again,

@@ -83,10 +83,6 @@ private:
     const Deployment& deployment_;
 };
 
-/// Begins a round. Calls `done` once, by its deadline, perhaps inside this call. The round lives on
-/// while answers may come.
-void drive(std::shared_ptr<Deployment>, std::shared_ptr<Round>, std::function<void()> done);
-
 /// Lets a coroutine wait for several callbacks. Engine thread only. Each callback must hold it by
 /// shared_ptr, since it may come late.
 class Countdown {
@@ -108,6 +104,24 @@ private:
     asio::any_io_executor executor_;
     std::size_t count_ = 0;
     spi::net::Gate gate_;
+};
+
+/// The rounds of one call of a verb. Engine thread only.
+class VerbRounds {
+public:
+    /// At most so many are begun.
+    VerbRounds(std::shared_ptr<Deployment>, std::size_t most);
+    /// It is over by its deadline, perhaps inside this call, and lives on while answers may come.
+    void begin(std::shared_ptr<Round>);
+    /// Returns when all are over.
+    asio::awaitable<void> over() const { return Countdown::over(under_way_); }
+    /// Finishes those under way. Nothing is written into the verb's items from here on.
+    void stop() noexcept;
+
+private:
+    const std::shared_ptr<Deployment> deployment_;
+    const std::shared_ptr<Countdown> under_way_;
+    std::vector<std::shared_ptr<ActiveRound>> all_;
 };
 
 }  // namespace holdfast::redlock

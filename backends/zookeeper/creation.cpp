@@ -54,6 +54,7 @@ QueueNodePtr OwnNodes::make_place(const spi::Attempt& a) {
 
 void OwnNodes::end_place(const QueueNodePtr& p, QueueNode::State state, error_code why) {
     if (places_.erase(p) == 0) return;
+    entering_.erase(p);
     if (Queue* const q = queues().find(p->parent)) --q->places;
     const QueueNode::State before = std::exchange(p->state, state);
     p->why = why;
@@ -68,16 +69,15 @@ void OwnNodes::end_place(const QueueNodePtr& p, QueueNode::State state, error_co
 void OwnNodes::enter(const QueueNodePtr& p) {
     if (p->state != QueueNode::State::idle) return;
     p->state = QueueNode::State::enlisted;
-    entering_.push_back(p);
+    entering_.insert(p);
     let_in();
 }
 
 void OwnNodes::let_in() {
     while (!session_.over() && !session_.refusal() && handle_.connected() &&
            asking_ < most_asking && !entering_.empty()) {
-        const QueueNodePtr p = std::move(entering_.front());
-        entering_.pop_front();
-        if (p->state != QueueNode::State::enlisted) continue;  // gone again
+        const QueueNodePtr p = *entering_.begin();
+        entering_.erase(entering_.begin());
         ++asking_;
         p->asked = asked_last_ = boot_clock::now();
         create_node(p);

@@ -178,7 +178,6 @@ void OwnNodes::end_all(error_code why) {
         if (lost) shared_.events->lost(p->owner, why);
         if (waits) shared_.events->wake(p->owner);
     }
-    entering_.clear();
 }
 
 void OwnNodes::give_up_waiting() {

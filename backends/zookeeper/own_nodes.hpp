@@ -1,6 +1,5 @@
 // The places of a session: how their nodes are made, watched and removed.
 #pragma once
-#include <deque>
 #include <optional>
 #include <set>
 #include <string>
@@ -109,7 +108,7 @@ private:
 
     std::set<QueueNodePtr, InOrder> places_;  ///< in order of arrival, also after an outage
     std::uint64_t last_serial_ = 0;
-    std::deque<QueueNodePtr> entering_;
+    std::set<QueueNodePtr, InOrder> entering_;  ///< those that are enlisted
     std::size_t asking_ = 0;
     boot_clock::time_point asked_last_;
     bool has_containers_ = true;

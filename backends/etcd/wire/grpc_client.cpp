@@ -84,12 +84,24 @@ struct Client::Callbacks {
         return static_cast<Stream*>(nghttp2_session_get_stream_user_data(s, id));
     }
 
+    /// Nothing may be thrown through C: the connection ends instead.
+    template <class F>
+    static int safely(F f) noexcept {
+        try {
+            f();
+            return 0;
+        } catch (const std::exception&) {
+            return NGHTTP2_ERR_CALLBACK_FAILURE;
+        }
+    }
+
     static int header(nghttp2_session* s, const nghttp2_frame* f, const std::uint8_t* name,
                       std::size_t name_size, const std::uint8_t* value, std::size_t value_size,
                       std::uint8_t, void* user) {
-        if (Stream* const one = stream(s, f->hd.stream_id))
-            of(user).header(*one, text_of(name, name_size), text_of(value, value_size));
-        return 0;
+        return safely([&] {
+            if (Stream* const one = stream(s, f->hd.stream_id))
+                of(user).header(*one, text_of(name, name_size), text_of(value, value_size));
+        });
     }
 
     static int frame(nghttp2_session*, const nghttp2_frame* f, void* user) {
@@ -99,13 +111,13 @@ struct Client::Callbacks {
 
     static int data(nghttp2_session* s, std::uint8_t, Id id, const std::uint8_t* bytes,
                     std::size_t size, void* user) {
-        if (Stream* const one = stream(s, id)) of(user).take(*one, text_of(bytes, size));
-        return 0;
+        return safely([&] {
+            if (Stream* const one = stream(s, id)) of(user).take(*one, text_of(bytes, size));
+        });
     }
 
     static int close(nghttp2_session*, Id id, std::uint32_t code, void* user) {
-        of(user).over(id, code);
-        return 0;
+        return safely([&] { of(user).over(id, code); });
     }
 
     static int before_send(nghttp2_session* s, const nghttp2_frame* f, void*) {
@@ -221,6 +233,7 @@ Client::Id Client::call(const Request& r, const google::protobuf::MessageLite& m
             "grpc-timeout", {timeout.data(), static_cast<std::size_t>(end - timeout.data())},
             NGHTTP2_NV_FLAG_NO_INDEX);
     if (!r.token.empty()) headers.at(n++) = header_of("authorization", r.token);
+    streams_.reserve(streams_.size() + 1);  // nothing may be thrown once nghttp2 has its address
     nghttp2_data_provider body{};
     body.source.ptr = &s;
     body.read_callback = Callbacks::read;
@@ -233,7 +246,7 @@ Client::Id Client::call(const Request& r, const google::protobuf::MessageLite& m
 
 void Client::cancel(Id id) noexcept {
     const auto at = streams_.find(id);
-    if (at == streams_.end()) return;
+    if (at == streams_.end() || at->second->call == nullptr) return;
     at->second->call = nullptr;
     reset(*at->second);
 }

@@ -59,7 +59,7 @@ public:
     using Id = std::int32_t;
     /// The message is written at once; the call is sent by send().
     Id call(const Request&, const google::protobuf::MessageLite& message, Call&);
-    /// Nothing more is told of it. Nothing happens if it has ended.
+    /// Nothing more is told of it. Nothing happens if it has ended, or was cancelled.
     void cancel(Id) noexcept;
     /// Whether it has been written, or a part of it.
     bool begun(Id) const noexcept;

@@ -377,6 +377,18 @@ TEST_CASE("a member that is left takes the watch along") {
                     "it watches the second");
 }
 
+TEST_CASE("where one host is named, a connection that is cut off takes the watch along") {
+    const auto cluster = std::make_shared<FakeCluster>();
+    FakeMember member(cluster);
+    put(member, "/holdfast/it/other", "", 0);
+    const auto client = client_of("etcd://" + member.host() + "?ttl=3s&request_timeout=600ms");
+    Waiter waiter(client);
+    lab::wait_until([&] { return member.requests(method::watch) != 0; }, 5s, "it watches");
+    member.hang(true);
+    lab::wait_until([&] { return member.requests(method::watch) > 1; }, 15s, "it watches again");
+    CHECK(member.connections() > 1);
+}
+
 TEST_CASE("a watch that ends at once is begun again with pauses") {
     const auto cluster = std::make_shared<FakeCluster>();
     FakeMember member(cluster);
@@ -507,6 +519,33 @@ TEST_CASE("marks: two holders of one name release in one call, and a revoked one
                           ->acquire();
     REQUIRE(next.has_value());
     CHECK(next->previous_holder() == hf::PreviousHolder::crashed);
+}
+
+TEST_CASE("marks: a name is granted whose holders have crashed in any number") {
+    // In the order of keys before theirs, and after them.
+    const std::string_view first = GENERATE(as<std::string_view>(), "0.h.1", "z.h.1");
+    const auto cluster = std::make_shared<FakeCluster>();
+    FakeMember member(cluster);
+    Bare bare(member.host(), "robust=yes");
+    // More than an answer may have.
+    constexpr int many = 10'000;
+    for (int i = 0; i < many; ++i)
+        put(member, "/holdfast/%mark/it/" + std::to_string(i) + std::string(100, 'x'), "", 0);
+    const auto previous = [&](std::string_view owner) {
+        hf::spi::Attempt a = holdfast::test::attempt_at("it", owner);
+        std::vector<hf::spi::Attempt*> all{&a};
+        bare.run([&] { return bare.backend.attempt(all); });
+        INFO(a.detail);
+        REQUIRE(std::holds_alternative<hf::spi::Attempt::Granted>(a.outcome));
+        hf::spi::Held held = holdfast::test::held_of(a);
+        std::vector<hf::spi::Held*> one{&held};
+        bare.run([&] { return bare.backend.release(one); });
+        CHECK(held.released == hf::ReleaseResult::released);
+        return std::get<hf::spi::Attempt::Granted>(a.outcome).previous;
+    };
+    CHECK(previous(first) == hf::PreviousHolder::crashed);
+    CHECK(keys_at(*cluster, "/holdfast/%mark/it/") == 1);
+    CHECK(previous("next.h.2") == hf::PreviousHolder::released);
 }
 
 TEST_CASE("a renewal and a release say what the server said, and a deleted key is lost at once") {

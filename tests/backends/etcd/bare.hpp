@@ -2,6 +2,7 @@
 #pragma once
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/io_context.hpp>
+#include <new>
 #include <string>
 #include <vector>
 
@@ -16,7 +17,10 @@ struct NoEvents final : spi::BackendEvents {
     void wake(std::string_view) override {}
     void at_risk(std::string_view) override {}
     void lost(std::string_view, error_code) override {}
-    void warn(std::string) override {}
+    void warn(std::string) override {
+        if (no_memory) throw std::bad_alloc();
+    }
+    bool no_memory = false;  ///< for a warning
 };
 
 inline spi::Settings settings_of(const std::string& url) {

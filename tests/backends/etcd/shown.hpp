@@ -39,8 +39,12 @@ inline std::string shown(const rpc::RequestOp& r) {
         const rpc::DeleteRangeRequest& d = r.request_delete_range();
         return "delete(" + keys(d.key(), d.range_end()) + (d.prev_kv() ? ", and tell)" : ")");
     }
-    if (r.has_request_range())
-        return "range(" + keys(r.request_range().key(), r.request_range().range_end()) + ")";
+    if (r.has_request_range()) {
+        const rpc::RangeRequest& g = r.request_range();
+        const std::string limit =
+            g.limit() == 0 ? ")" : ", at most " + std::to_string(g.limit()) + ")";
+        return "range(" + keys(g.key(), g.range_end()) + limit;
+    }
     return "(" + shown(r.request_txn()) + ")";
 }
 

@@ -1,6 +1,7 @@
 // What a round leaves at the nodes when its answers come in an unlucky order, and what its answer
 // is worth when it comes late.
 #include "five.hpp"
+#include "holdfast/lab/free_port.hpp"
 #include "requests.hpp"
 #include "rig.hpp"
 #include "voters.hpp"
@@ -154,4 +155,42 @@ TEST_CASE("what comes after its deadline does nothing, alone and among others") 
     CHECK(server.cli({"PTTL", "b"}).integer <= 5000);
     CHECK(call(renew, {"b", "{b}:hf:t"}, {"me", "90000", in_time, token}).text == "y");
     CHECK(server.cli({"PTTL", "b"}).integer > 5000);
+}
+
+TEST_CASE("a call that is thrown out of leaves no round that writes into its items") {
+    std::vector<lab::Port> nobody;
+    std::string url;
+    for (int i = 0; i < 3; ++i) {
+        nobody.push_back(lab::free_port());
+        url += (i > 0 ? ",127.0.0.1:" : "redlock://127.0.0.1:") + nobody.back().text();
+    }
+    Rig rig(url + "?durable=yes");
+    // A name that no string can have, so that no round can be made for it.
+    const std::string text = "long";
+    const std::string_view too_long(text.data(), text.max_size() + 1);
+    const auto passed = [&](hf::boot_clock::time_point deadline) {
+        rig.until([&] { return now() > deadline + 50ms; }, "the deadline has passed");
+    };
+    Try first("first"), second("second");
+    second.a.name = too_long;
+    CHECK_THROWS_AS(rig.attempt({&first, &second}, 200ms), std::length_error);
+    CHECK(first.error());
+    first.a.outcome = hf::spi::Attempt::Busy{};
+    first.a.detail = "untouched";
+    passed(first.a.deadline);
+    CHECK(first.busy());
+    CHECK(first.a.detail == "untouched");
+
+    hf::spi::Held one = first.held(), two = one;
+    two.name = too_long;
+    one.deadline = two.deadline = now() + 200ms;
+    std::vector<hf::spi::Held*> both{&one, &two};
+    CHECK_THROWS_AS(rig.run(rig.backend->renew(both)), std::length_error);
+    CHECK(one.renewal == hf::spi::Held::Renewal::unknown);
+    CHECK(one.renewal_error);
+    one.renewal_error = {};
+    one.detail = "untouched";
+    passed(one.deadline);
+    CHECK_FALSE(one.renewal_error);
+    CHECK(one.detail == "untouched");
 }

@@ -1,6 +1,7 @@
 // Each verb by itself: what it answers, and what it leaves behind, when servers refuse, or the
 // client stood still between two steps.
 #include "fake_server.hpp"
+#include "holdfast/lab/free_port.hpp"
 #include "verbs_rig.hpp"
 
 using namespace zookeeper_tests;
@@ -145,4 +146,20 @@ TEST_CASE("a server that grants a session more than the one before it proves no 
     INFO(t.a.detail);
     REQUIRE(t.granted());
     CHECK(std::get<spi::Attempt::Granted>(t.a.outcome).ttl == 4s);
+}
+
+TEST_CASE("an attempt that ends while no server is reached leaves nothing in memory") {
+    const lab::Port nobody = lab::free_port();
+    Rig rig("zookeeper://127.0.0.1:" + nobody.text() + "?tick_time=100ms&ttl=4s");
+    // One that came before it still waits for a server.
+    Try waits("one", 4s), ends("another", 4s);
+    rig.start(waits, 2s);
+    rig.until([&] { return waits.a.place != nullptr; }, "the first has a place");
+    rig.start(ends, 100ms);
+    rig.until([&] { return ends.a.place != nullptr; }, "the second has a place");
+    const std::weak_ptr<void> place = ends.a.place;
+    rig.until([&] { return ends.done; }, "the second attempt ends");
+    CHECK(ends.is<spi::Attempt::Failed>());
+    CHECK(rig.reached([&] { return place.expired(); }, 500ms));
+    rig.until([&] { return waits.done; }, "the first attempt ends");
 }
