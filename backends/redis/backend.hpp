@@ -114,6 +114,8 @@ protected:
     /// Whether this server, which may have changed since the connection was made, is one whose data
     /// is the truth: a replica's may be older.
     awaitable<spi::Failure> still_usable(boot_clock::time_point deadline);
+    /// The keys of a name that no lock has, in a slot of this server. False: it has no slots now.
+    bool assign_unused(Keys&) const;
     /// What these keys have, in their order.
     awaitable<spi::Answer<std::vector<Reply>>> values_of(const std::vector<std::string>& locks,
                                                          boot_clock::time_point deadline);

@@ -92,22 +92,26 @@ std::vector<spi::Check> all_cluster_checks() {
     return all;
 }
 
+bool RedisBackend::assign_unused(Keys& keys) const {
+    bool has_slots = member_ == nullptr;
+    for (std::size_t slot = 0; slot < slot_count && !has_slots; ++slot)
+        has_slots = member_->has(static_cast<Slot>(slot));
+    if (!has_slots) return false;
+    do
+        keys.assign(shared_->options.prefix, unused_name());
+    while (member_ && !member_->has(slot_of(keys.lock)));
+    return true;
+}
+
 awaitable<spi::Answer<Examination>> RedisBackend::examine(boot_clock::time_point deadline) {
     const auto unreachable = co_await connection_->ready(deadline);
     if (unreachable.why == make(Error::read_only))
         co_return of_a_replica(shared_->target.display, capabilities_);
     if (unreachable) co_return unreachable;
-    // It may have lost its slots since it was chosen.
-    bool has_slots = member_ == nullptr;
-    for (std::size_t slot = 0; slot < slot_count && !has_slots; ++slot)
-        has_slots = member_->has(static_cast<Slot>(slot));
-    if (!has_slots)
+    Keys keys;
+    if (!assign_unused(keys))
         co_return spi::Failure(make(Error::moving),
                                shared_->target.display + ": its slots have gone to other servers");
-    Keys keys;
-    do
-        keys.assign(shared_->options.prefix, unused_name());
-    while (member_ && !member_->has(slot_of(keys.lock)));
     Touched touched{std::move(keys.lock), {}, {}};
     if (!shared_->options.plain) touched.sibling = std::move(keys.queue);
     if (shared_->options.queue && !shared_->options.plain) touched.channel = "hf:c:doctor";

@@ -36,7 +36,7 @@ def functions(file):
 
 
 def types(file):
-    return re.findall(r"^(?:class|struct|enum class)(?: HOLDFAST_EXPORT)? (\w+)(?: final)?(?: ?:[^;{:][^;{]*)? \{", file.read_text(encoding="utf-8"), re.M)
+    return re.findall(r"^(?:class|struct|enum class)(?: HOLDFAST_EXPORT| \[\[nodiscard\]\])? (\w+)(?: final)?(?: ?:[^;{:][^;{]*)? \{", file.read_text(encoding="utf-8"), re.M)
 
 
 def places():
