@@ -44,6 +44,13 @@ struct Job {
     bool done = false;  ///< engine thread only
 };
 
+/// Those whose timers' owner is gone: they cannot be destroyed.
+struct KeptJobs {
+    std::mutex mutex;
+    std::vector<std::shared_ptr<void>> all;
+};
+inline KeptJobs& kept_jobs = *new KeptJobs;
+
 template <class Step, class Connection>
 class Worker : public std::enable_shared_from_this<Worker<Step, Connection>> {
 public:
@@ -239,7 +246,8 @@ void Worker<Step, Connection>::deliver(Jobs jobs) {
     if (jobs.empty()) return;
     const std::lock_guard hold(delivery_);
     if (deaf_) {
-        new Jobs(std::move(jobs));  // their timers' owner is gone, so they cannot be destroyed
+        const std::lock_guard guard(kept_jobs.mutex);
+        kept_jobs.all.insert(kept_jobs.all.end(), jobs.begin(), jobs.end());
         return;
     }
     asio::post(engine_, [jobs = std::move(jobs)] {
