@@ -6,16 +6,16 @@ namespace {
 
 std::vector<Scenario> costs() {
     return {
-        c1_uncontended(), c1_tls(),           c1_in_flight(), c1_open_loop(), c1_documents(),
-        c2_ensemble(),    c2_members(),       c2_replicas(),  c3_hand_off(),  c3_burst(),
-        c3_polled(),      c4_redlock_price(), c4a_in_turn(),  c5_conflict(),  c5a_idle_waiters(),
-        c6_scale(),       c7_size(),          c23_readers(),  c23a_kinds(),   c32_network(),
-        peers_beside(),
+        c1_uncontended(),   c1_tls(),      c1_in_flight(), c1_open_loop(),     c1_documents(),
+        c2_ensemble(),      c2_members(),  c2_replicas(),  c3_hand_off(),      c3_polled(),
+        c4_redlock_price(), c4a_in_turn(), c5_conflict(),  c5a_idle_waiters(), c6_scale(),
+        c7_size(),          c23_readers(), c23a_kinds(),   c32_network(),      peers_beside(),
     };
 }
 
 std::vector<Scenario> faults() {
     return {
+        c3_burst(),
         c8_counter(),
         c8a_in_process_mutex(),
         c8b_stock(),
