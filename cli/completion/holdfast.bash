@@ -46,7 +46,7 @@ _holdfast() {
     esac
     case "${answer[0]}" in
         files)
-            compopt -o filenames  # Bash quotes them, and adds a slash to a folder
+            compopt -o filenames 2>/dev/null  # Bash quotes them, and adds a slash to a folder
             mapfile -t COMPREPLY < <(compgen -f -- "$cur")
             ;;
         'command '*)

@@ -119,8 +119,9 @@ class Asyncio(Case):
             return task
 
         task = self.run_it(main())  # which keeps the exception, and so the frames
+        if not task.cancelled():  # uvloop may pass the grant on before the cancellation
+            task.result().release()
         until(lambda: not self.held(), "it is given back")
-        self.assertTrue(task.cancelled())
 
     def test_loss(self):
         async def main():

@@ -157,6 +157,7 @@ async def wait_async(begin: Start, lease: Any = None) -> str:
         return await future
     except asyncio.CancelledError:
         queue.cancel(call.value)
+        queue.take()  # the answer may be there, and the loop may end here
         if lease is not None and lease.value:  # it was answered in this very turn of the loop
             library.hf_lease_free(lease.value)
             lease.value = None
