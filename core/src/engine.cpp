@@ -202,10 +202,19 @@ void Engine::send(Batches<Item>& queue, const RoundTrip<Item, Step>& trip) {
     const auto now = boot_clock::now();
     Asked<Item, Step> all;
     all.reserve(items.size());
+    // In the order in which they come up: by their addresses, no run would be like another.
+    std::vector<const void*> servers;
+    const auto number_of = [&servers](const void* server) -> std::size_t {
+        if (server == nullptr) return 0;
+        const auto at = std::find(servers.begin(), servers.end(), server);
+        const auto number = 1 + static_cast<std::size_t>(at - servers.begin());
+        if (at == servers.end()) servers.push_back(server);
+        return number;
+    };
     for (auto& item : items) {
         Step* const step = ((*item).*trip.prepare)(now);
         const void* const server = step != nullptr ? backend_->server_of(step->name) : nullptr;
-        all.push_back({std::move(item), step, server});
+        all.push_back({std::move(item), step, number_of(server)});
     }
     // A verb ends at the latest of its items' deadlines, and none waits for another's.
     const auto until = [now](const auto& one) { return one.step ? one.step->deadline : now; };
@@ -213,9 +222,7 @@ void Engine::send(Batches<Item>& queue, const RoundTrip<Item, Step>& trip) {
     // Attempts keep their order, which is that of the waiters.
     if (trip.verb != spi::Verb::attempt && !std::is_sorted(all.begin(), all.end(), sooner))
         std::stable_sort(all.begin(), all.end(), sooner);
-    const auto before = [](const auto& a, const auto& b) {
-        return std::less<const void*>()(a.server, b.server);
-    };
+    const auto before = [](const auto& a, const auto& b) { return a.server < b.server; };
     if (!std::is_sorted(all.begin(), all.end(), before))
         std::stable_sort(all.begin(), all.end(), before);
     const auto alike = [&](const auto& a, const auto& b) {

@@ -170,7 +170,7 @@ private:
     struct Request {
         std::shared_ptr<Item> item;
         Step* step;          ///< null: nothing is left to ask
-        const void* server;  ///< Backend::server_of
+        std::size_t server;  ///< which one of the batch's, by Backend::server_of
     };
     template <class Item, class Step>
     using Asked = std::vector<Request<Item, Step>>;

@@ -7,7 +7,7 @@ import re
 import sys
 import xml.etree.ElementTree
 
-LINES = 25
+LINES, WIDTH = 15, 200
 STACK = re.compile(r"\s*#\d+ ")
 OURS = re.compile(r"/(core|backends|cli|bench|lab|tests)/\S+:\d+")
 FRAMES = 12
@@ -46,7 +46,7 @@ def telling(output):
         elif TELLING.search(line):
             others |= {number, number + 1}
     kept = {*sorted(asserted)[:LINES], *sorted(others)[-LINES:]}
-    return [lines[number][:300] for number in sorted(kept) if 0 <= number < len(lines)]
+    return [lines[number][:WIDTH] for number in sorted(kept) if 0 <= number < len(lines)]
 
 
 def main(report, preset):

@@ -15,6 +15,7 @@ namespace holdfast::lab {
 namespace {
 
 constexpr const char* jar = "/usr/share/java/zookeeper.jar";
+constexpr const char* synced_followers = "zk_synced_followers\t";
 constexpr const char* logger = "/usr/share/java/slf4j-simple.jar";
 
 std::string line_after(const std::string& text, const std::string& key) {
@@ -60,7 +61,23 @@ public:
 
 private:
     bool serves(std::size_t i) const override { return !mode(i).empty(); }
-    bool agree() const override { return leader().has_value(); }
+    /// All that run follow one leader. What one of them says of itself may be old: after a pause it
+    /// has yet to notice that the others have left it.
+    bool agree() const override {
+        std::size_t running = 0, leaders = 0, followers = 0;
+        for (std::size_t i = 0; i < size(); ++i) {
+            if (auto& process = at(i).process; !process || !process->alive()) continue;
+            ++running;
+            const auto now = mode(i);
+            if (now == "standalone") return true;
+            if (now != "leader") continue;
+            ++leaders;
+            const auto synced =
+                line_after(ask(i, "mntr", std::chrono::seconds(1)), synced_followers);
+            followers += synced.empty() ? 0 : std::stoull(synced);
+        }
+        return leaders == 1 && followers + 1 == running;
+    }
 
     std::vector<std::string> command(std::size_t i) override {
         const auto& directory = at(i).directory;
