@@ -24,7 +24,7 @@ constexpr Form forms[] = {
     {"redis", "doc: hash with owner and count", "take=hash&pause=5ms", true},
     {"postgresql", "doc: row with owner and count", "form=owner&table=doc_lock_c1&pause=5ms", true},
     {"mysql", "doc: row with owner and count", "form=owner&table=doc_lock_c1&pause=5ms", true},
-    {"zookeeper", "doc: semaphore of one lease", "form=semaphore&session=10s&pause=5ms"},
+    {"zookeeper", "doc: semaphore of one lease", "form=semaphore&session=30s&pause=5ms"},
     {"postgresql", "doc: state/version, UPDATE by name",  // the control: two can take it
      "form=version&table=doc_lock_c1_version&pause=5ms&update=by-name", false, false},
     {"mysql", "doc: state/version, UPDATE by name",

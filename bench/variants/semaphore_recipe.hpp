@@ -14,7 +14,7 @@ struct SemaphoreHow {
     milliseconds pause{};  ///< before a waiter looks again, where Curator's waits for a watch
 };
 
-/// Connects. Errors: SelfCheck.
+/// The first attempt connects.
 std::unique_ptr<Recipe> make_semaphore_recipe(const SemaphoreHow&);
 
 }  // namespace holdfast::bench
