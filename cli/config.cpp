@@ -25,11 +25,11 @@ std::string chosen_file(const Globals& g, const std::string& file) {
 
 /// The password, and those of other servers than the ones with the data.
 std::vector<spi::Secret> secrets_of(const ResolvedBackend& c) {
-    constexpr std::string_view of_others = "_password_file";
+    constexpr std::string_view file = "password_file";
     std::vector<spi::Secret> all{c.settings.password};
     for (const spi::OptionSpec& o : c.backend->options)
-        if (std::string_view name = o.name; name.ends_with(of_others))
-            all.push_back(c.settings.password_of(name.substr(0, name.size() - of_others.size())));
+        if (const std::string_view name = o.name; name.ends_with(file))
+            all.push_back(c.settings.named_password(name.substr(0, name.size() - file.size())));
     return all;
 }
 

@@ -80,7 +80,7 @@ resp::Target sentinel_target(const spi::Settings& s, const spi::Endpoint& e) {
     t.host = e.host;
     t.port = e.port;
     t.user = s.text("sentinel_user");
-    t.password = s.password_of("sentinel");
+    t.password = s.named_password("sentinel_");
     const bool secure = s.scheme == resp::secure_scheme(s.scheme);
     t.tls.on = secure && s.flag("sentinel_tls");
     t.secure = secure ? "sentinel_tls=yes" : "rediss+sentinel://";

@@ -98,40 +98,34 @@ awaitable<void> RedlockBackend::attempt(std::span<Attempt* const> all) {
     // Callers that want one name would only split the votes among themselves: one of them asks.
     std::map<std::string_view, Attempt*> first;
     std::vector<std::pair<Attempt*, Attempt*>> others;
-    try {
-        {
-            const CorkScope together(*deployment_);
-            for (Attempt* a : all) {
-                if (kept_for(*a) > set_->options.max_ttl) {
-                    a->outcome = Attempt::Failed{make(Error::ttl_too_long)};
-                    a->detail = "the ttl, with lock_delay, or min_hold is longer than max_ttl = " +
-                                spi::format_duration(set_->options.max_ttl);
+    const auto begin_all = [&] {
+        for (Attempt* a : all) {
+            if (kept_for(*a) > set_->options.max_ttl) {
+                a->outcome = Attempt::Failed{make(Error::ttl_too_long)};
+                a->detail = "the ttl, with lock_delay, or min_hold is longer than max_ttl = " +
+                            spi::format_duration(set_->options.max_ttl);
+                continue;
+            }
+            const auto known = busy_.find(a->name);
+            if (a->queue && known != busy_.end() && now < known->second.waited_for)
+                state_of(a->place).units = true;
+            if (alike(*a)) {
+                if (a->repeated && known != busy_.end() && now < known->second.until) {
+                    a->outcome = Attempt::Busy{known->second.look_within, true};
                     continue;
                 }
-                const auto known = busy_.find(a->name);
-                if (a->queue && known != busy_.end() && now < known->second.waited_for)
-                    state_of(a->place).units = true;
-                if (alike(*a)) {
-                    if (a->repeated && known != busy_.end() && now < known->second.until) {
-                        a->outcome = Attempt::Busy{known->second.look_within, true};
-                        continue;
-                    }
-                    const auto [at, fresh] = first.emplace(a->name, a);
-                    if (!fresh) {
-                        others.emplace_back(a, at->second);
-                        continue;
-                    }
+                const auto [at, fresh] = first.emplace(a->name, a);
+                if (!fresh) {
+                    others.emplace_back(a, at->second);
+                    continue;
                 }
-                if (a->queue && deployment_->listening) deployment_->listening->add(*a);
-                rounds.begin(std::make_shared<AcquireRound>(deployment_->round_context(), *a));
             }
+            if (a->queue && deployment_->listening) deployment_->listening->add(*a);
+            rounds.begin(std::make_shared<AcquireRound>(deployment_->round_context(), *a));
         }
-        auto task = rounds.over();
-        co_await std::move(task);
-    } catch (const std::exception&) {
-        rounds.stop();  // the items end with the call
-        throw;
-    }
+    };
+    auto task = rounds.run(begin_all);
+    co_await std::move(task);
     for (const auto& [a, leader] : others) {
         if (a->queue && deployment_->told())
             a->outcome = Attempt::Busy{milliseconds(1), false};  // to leave its mark
@@ -168,8 +162,7 @@ void RedlockBackend::remember_busy(std::span<Attempt* const> all,
 awaitable<void> RedlockBackend::withdraw(std::span<Attempt* const> all) {
     VerbRounds under_way(deployment_, all.size());
     std::vector<std::shared_ptr<ReleaseRound>> rounds(all.size());
-    {
-        const CorkScope together(*deployment_);
+    const auto begin_all = [&] {
         for (std::size_t i = 0; i < all.size(); ++i) {
             const Attempt* a = all[i];
             const OwnerState* p = find_state(a->place);
@@ -181,8 +174,8 @@ awaitable<void> RedlockBackend::withdraw(std::span<Attempt* const> all) {
             rounds[i] = std::make_shared<ReleaseRound>(deployment_->round_context(), *a);
             under_way.begin(rounds[i]);
         }
-    }
-    auto task = under_way.over();
+    };
+    auto task = under_way.run(begin_all);
     co_await std::move(task);
     for (std::size_t i = 0; i < all.size(); ++i) {
         all[i]->withdrawal = {};
@@ -196,32 +189,25 @@ awaitable<void> RedlockBackend::withdraw(std::span<Attempt* const> all) {
 
 awaitable<void> RedlockBackend::renew(std::span<Held* const> all) {
     VerbRounds rounds(deployment_, all.size());
-    try {
-        {
-            const CorkScope together(*deployment_);
-            for (Held* h : all)
-                rounds.begin(std::make_shared<RenewRound>(deployment_->round_context(), *h));
-        }
-        auto task = rounds.over();
-        co_await std::move(task);
-    } catch (const std::exception&) {
-        rounds.stop();  // the items end with the call
-        throw;
-    }
+    const auto begin_all = [&] {
+        for (Held* h : all)
+            rounds.begin(std::make_shared<RenewRound>(deployment_->round_context(), *h));
+    };
+    auto task = rounds.run(begin_all);
+    co_await std::move(task);
 }
 
 awaitable<void> RedlockBackend::release(std::span<Held* const> all) {
     VerbRounds under_way(deployment_, all.size());
     std::vector<std::shared_ptr<ReleaseRound>> rounds;
-    {
-        const CorkScope together(*deployment_);
+    const auto begin_all = [&] {
         for (const Held* h : all) {
             rounds.push_back(
                 std::make_shared<ReleaseRound>(deployment_->round_context(), *h, true));
             under_way.begin(rounds.back());
         }
-    }
-    auto task = under_way.over();
+    };
+    auto task = under_way.run(begin_all);
     co_await std::move(task);
     for (std::size_t i = 0; i < all.size(); ++i)
         rounds[i]->report(*all[i], boot_clock::now());

@@ -113,12 +113,27 @@ public:
     VerbRounds(std::shared_ptr<Deployment>, std::size_t most);
     /// It is over by its deadline, perhaps inside this call, and lives on while answers may come.
     void begin(std::shared_ptr<Round>);
-    /// Returns when all are over.
-    asio::awaitable<void> over() const { return Countdown::over(under_way_); }
-    /// Finishes those under way. Nothing is written into the verb's items from here on.
-    void stop() noexcept;
+    /// Calls `begin_all`, which begins them, and sends what they ask together; returns when all are
+    /// over. When it throws, too: nothing is written into the verb's items any more.
+    template <class F>
+    asio::awaitable<void> run(F begin_all) {
+        try {
+            {
+                const CorkScope together(*deployment_);
+                begin_all();
+            }
+            auto waiting = Countdown::over(under_way_);
+            co_await std::move(waiting);
+        } catch (const std::exception&) {
+            stop();
+            throw;
+        }
+    }
 
 private:
+    /// Finishes those under way.
+    void stop() noexcept;
+
     const std::shared_ptr<Deployment> deployment_;
     const std::shared_ptr<Countdown> under_way_;
     std::vector<std::shared_ptr<ActiveRound>> all_;

@@ -106,7 +106,7 @@ bool LaneLink::greet(boot_clock::time_point now) {
 }
 
 void LaneLink::check(boot_clock::time_point now) {
-    if (socket_.is_open() && move_ != server_.moves()) close(make(Error::closed));
+    if (socket_.is_open() && left()) close(make(Error::closed));
     const bool idle = now - std::exchange(checked_, now) > idle_unchecked;
     if (!socket_.is_open() || !idle || state_ == State::securing) return;
     char byte = 0;
@@ -249,7 +249,12 @@ const Reply* LaneLink::exchange(Command& c, const Script* script, boot_clock::ti
                                 boot_clock::time_point deadline, error_code& why) {
     for (bool whole = false;; whole = true) {
         put(c, 0, now);
-        const Reply* const r = receive(now, deadline);
+        const Reply* r = receive(now, deadline);
+        if (r != nullptr && left()) {
+            // The engine has renewed what it knew of: nobody would ask the new server for this.
+            close(make(Error::closed));
+            r = nullptr;
+        }
         why = r == nullptr ? why_.why : error_code();
         if (r == nullptr) return nullptr;
         if (r->is(Reply::Type::error) && from_reply(r->text) == make(Error::read_only))

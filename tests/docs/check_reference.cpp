@@ -8,30 +8,22 @@
 #include <string_view>
 #include <vector>
 
+#include "holdfast/spi/reference.hpp"
 #include "holdfast/spi/registry.hpp"
 
 namespace {
 
 using holdfast::spi::Check;
+using holdfast::spi::table_cell;
 
 constexpr std::string_view mark = "<!-- checks -->\n";
-
-// '|' ends a cell of a table.
-std::string cell(std::string_view text) {
-    std::string out;
-    for (const char c : text) {
-        if (c == '|') out += '\\';
-        out += c;
-    }
-    return out;
-}
 
 std::string table(const std::string& title, const std::vector<Check>& checks) {
     std::string text =
         "\n## " + title + "\n\n| check | what it can cost | what to do |\n|---|---|---|\n";
     for (const Check& c : checks)
-        text += "| `" + std::string(c.id) + "` | " + cell(c.consequence) + " | " + cell(c.remedy) +
-                " |\n";
+        text += "| `" + std::string(c.id) + "` | " + table_cell(c.consequence) + " | " +
+                table_cell(c.remedy) + " |\n";
     return text;
 }
 

@@ -107,14 +107,8 @@ void check_credentials(const ParsedConfig& parsed, Settings& settings, Diagnosti
                         "Keep one of: the password in the URL, password_file, password_env.");
         return;
     }
-    if (parsed.password)
-        settings.password = Secret(Secret::Source::literal, *parsed.password);
-    else if (file)
-        settings.password =
-            Secret(Secret::Source::file, std::string(settings.text("password_file")));
-    else if (variable)
-        settings.password =
-            Secret(Secret::Source::environment, std::string(settings.text("password_env")));
+    settings.password = parsed.password ? Secret(Secret::Source::literal, *parsed.password)
+                                        : settings.named_password("");
 }
 
 void check_together(const ParsedConfig& parsed, const Settings& settings,

@@ -27,16 +27,6 @@ std::string type_name(OptionType type) {
     return {};
 }
 
-// '|' ends a cell of a table.
-std::string cell(std::string_view text) {
-    std::string out;
-    for (const char c : text) {
-        if (c == '|') out += '\\';
-        out += c;
-    }
-    return out;
-}
-
 std::string code(std::string_view text) {
     return text.empty() ? "" : "`" + std::string(text) + "`";
 }
@@ -54,8 +44,8 @@ std::string table(const std::vector<OptionSpec>& options) {
         "| option | type | default | range | meaning |\n| --- | --- | --- | --- | --- |\n";
     for (const OptionSpec& spec : options)
         out += "| `" + std::string(spec.name) + "` | " + type_name(spec.type) + " | " +
-               code(spec.fallback) + " | " + cell(range(spec)) + " | " + cell(spec.meaning) +
-               " |\n";
+               code(spec.fallback) + " | " + table_cell(range(spec)) + " | " +
+               table_cell(spec.meaning) + " |\n";
     return out;
 }
 
@@ -151,6 +141,15 @@ of strings, and `true` and `false` have no quotes.
 )";
 
 }  // namespace
+
+std::string table_cell(std::string_view text) {
+    std::string out;
+    for (const char c : text) {
+        if (c == '|') out += '\\';
+        out += c;
+    }
+    return out;
+}
 
 std::string configuration_reference(const Registry& registry) {
     std::vector<const Descriptor*> backends;

@@ -123,8 +123,8 @@ bool Settings::given(std::string_view option) const {
     return std::find(given_options.begin(), given_options.end(), option) != given_options.end();
 }
 
-Secret Settings::password_of(std::string_view what) const {
-    const std::string option = std::string(what) + "_password_";
+Secret Settings::named_password(std::string_view prefix) const {
+    const std::string option = std::string(prefix) + "password_";
     if (const auto file = text(option + "file"); !file.empty())
         return {Secret::Source::file, std::string(file)};
     if (const auto variable = text(option + "env"); !variable.empty())

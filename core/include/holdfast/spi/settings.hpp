@@ -73,9 +73,8 @@ public:
     /// True when the user gave it, false when it is the default.
     bool given(std::string_view option) const;
     std::vector<std::string> given_options;
-    /// Of another server than those with the data: what WHAT_password_file or WHAT_password_env
-    /// names, which must be declared.
-    Secret password_of(std::string_view what) const;
+    /// What the options PREFIXpassword_file and PREFIXpassword_env name, which must be declared.
+    Secret named_password(std::string_view prefix) const;
 
     /// "redis://cache1:6379/2", without user, password and options: for people and logs.
     std::string display() const;
