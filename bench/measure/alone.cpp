@@ -1,5 +1,7 @@
 #include "measure/alone.hpp"
 
+#include "measure/patience.hpp"
+
 namespace holdfast::bench {
 
 Contender alone(const Deployment& deployment, const std::string& name, const Wants& wants) {
@@ -10,7 +12,10 @@ Contender alone(const Deployment& deployment, const std::string& name, const Wan
     auto client = Bench::open(deployment);
     auto lock = Bench::lock(client, deployment, name, wants.lock);
     auto state = std::make_shared<State>(State{std::move(client), std::move(lock)});
-    const auto cycle = [state, how = wants.how] {
+    // Nobody else wants it: what keeps it from being granted is a mistake, and ends.
+    AcquireOptions how = wants.how;
+    how.wait = stuck_after;
+    const auto cycle = [state, how] {
         auto lease = state->lock->acquire(how);
         if (!lease) check(lease.error(), "acquire");
         if (lease->release() != ReleaseResult::released)

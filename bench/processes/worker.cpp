@@ -23,8 +23,6 @@ namespace holdfast::bench {
 
 namespace {
 
-constexpr auto patience = std::chrono::duration_cast<milliseconds>(6 * lab::default_cap);
-
 /// The lock of one worker process, of whatever kind was asked for.
 class Guard {
 public:
@@ -66,7 +64,7 @@ public:
     Lease acquire_by(Ask ask, Diary::Entry* entry) {
         Diary::Entry mine;
         Lease lease;
-        check(until_answered(patience,
+        check(until_answered(stuck_after,
                              [&](milliseconds) {
                                  mine = diary_.asked(name_);
                                  auto granted = ask();
