@@ -113,8 +113,8 @@ public:
     VerbRounds(std::shared_ptr<Deployment>, std::size_t most);
     /// It is over by its deadline, perhaps inside this call, and lives on while answers may come.
     void begin(std::shared_ptr<Round>);
-    /// Calls `begin_all`, which begins them, and sends what they ask together; returns when all are
-    /// over. When it throws, too: nothing is written into the verb's items any more.
+    /// Calls `begin_all`, which begins them, and sends what they ask together. Ends when all are
+    /// over, also where it throws: nothing is written into the verb's items from then on.
     template <class F>
     asio::awaitable<void> run(F begin_all) {
         try {

@@ -9,13 +9,13 @@
 
 namespace holdfast::bench {
 
-/// A call that should not have to wait gives up then, however busy the machine.
+/// What a busy machine is given for what takes no time on an idle one.
 inline constexpr auto stuck_after = std::chrono::duration_cast<milliseconds>(6 * lab::default_cap);
 
 /// Calls `acquire` with the milliseconds that are left, until its answer is a server's or none are.
 template <class Acquire>
-error_code until_answered(milliseconds limit, Acquire acquire) {
-    const auto end = Clock::now() + limit;
+error_code until_answered(milliseconds patience, Acquire acquire) {
+    const auto end = Clock::now() + patience;
     for (;;) {
         const auto left = std::chrono::duration_cast<milliseconds>(end - Clock::now());
         const error_code answer = acquire(std::max(left, milliseconds(0)));

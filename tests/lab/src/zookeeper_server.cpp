@@ -15,7 +15,6 @@ namespace holdfast::lab {
 namespace {
 
 constexpr const char* jar = "/usr/share/java/zookeeper.jar";
-constexpr const char* synced_followers = "zk_synced_followers\t";
 constexpr const char* logger = "/usr/share/java/slf4j-simple.jar";
 
 std::string line_after(const std::string& text, const std::string& key) {
@@ -68,12 +67,12 @@ private:
         for (std::size_t i = 0; i < size(); ++i) {
             if (auto& process = at(i).process; !process || !process->alive()) continue;
             ++running;
-            const auto now = mode(i);
-            if (now == "standalone") return true;
-            if (now != "leader") continue;
+            const auto facts = ask(i, "mntr", std::chrono::seconds(1));
+            const auto state = line_after(facts, "zk_server_state\t");
+            if (state == "standalone") return true;
+            if (state != "leader") continue;
             ++leaders;
-            const auto synced =
-                line_after(ask(i, "mntr", std::chrono::seconds(1)), synced_followers);
+            const auto synced = line_after(facts, "zk_synced_followers\t");
             followers += synced.empty() ? 0 : std::stoull(synced);
         }
         return leaders == 1 && followers + 1 == running;
