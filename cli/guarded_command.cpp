@@ -146,10 +146,11 @@ void GuardedCommand::follow_lease() {
     if (options_.max_hold != forever) until = std::min(until, since_ + options_.max_hold);
     // Earlier than before where the server has set a shorter lease than it was asked for.
     if (until != until_) {
-        const bool renewed = until_ != boot_clock::time_point{} && until > until_;
+        const bool first = until_ == boot_clock::time_point{}, sooner = until < until_;
         until_ = until;
         file_.set_until(until);
-        if (renewed) status_.write("renewed", {{"left_ms", left_until(until).count()}});
+        if (sooner) guardian_.send_signal(0);  // it sleeps until the later one
+        if (!first && !sooner) status_.write("renewed", {{"left_ms", left_until(until).count()}});
     }
     const bool at_risk = set_.state() == LeaseState::at_risk;
     if (at_risk && !at_risk_) {

@@ -215,6 +215,7 @@ void OwnNodes::watch(const QueueNodePtr& p) {
     if (p->watch == QueueNode::Watch::asked || !handle_.connected() || p->node.empty()) return;
     p->watch = QueueNode::Watch::asked;
     p->watch_asked = boot_clock::now();
+    ++reading_;
     handle_.get(p->path(), true, when_answered([this, p](Call& c) { seen(p, c); }));
 }
 
@@ -238,7 +239,9 @@ void OwnNodes::seen(const QueueNodePtr& p, Call& c) {
         if (data && data->shared && !p->reads()) downgraded(p);
     }
     if (p->leaving() && places_.contains(p)) remove_node(p);
-    shared_.beats.open();
+    // Each opening makes every renewal under way look again, and after an outage there are as many
+    // answers as renewals. Those that have theirs before the last one wait for a heartbeat anyway.
+    if (--reading_ == 0) shared_.beats.open();
 }
 
 void OwnNodes::restore(const QueueNode& p) {

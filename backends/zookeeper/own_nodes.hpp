@@ -110,6 +110,7 @@ private:
     std::uint64_t last_serial_ = 0;
     std::set<QueueNodePtr, InOrder> entering_;  ///< those that are enlisted
     std::size_t asking_ = 0;
+    std::size_t reading_ = 0;  ///< own nodes: requests that were not answered yet
     boot_clock::time_point asked_last_;
     bool has_containers_ = true;
     std::unordered_map<std::string, VerifiedParent> known_parents_;

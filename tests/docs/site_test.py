@@ -26,9 +26,10 @@ SECONDS = 120  # of the processor, for the whole site
 WRONG = r"""
 (async () => {
   const wrong = [];
-  // Images of a script come after the page.
-  const ended = (i) => new Promise((done) => { i.addEventListener('load', done); i.addEventListener('error', done); setTimeout(done, 5000); });
-  await Promise.all([...document.images].filter((i) => !i.complete).map(ended));
+  // A script adds images after the page, and may replace them.
+  const isShown = (i) => i.complete && i.naturalWidth > 0;
+  const missing = () => [...document.images].filter((i) => !isShown(i));
+  for (const end = Date.now() + 20000; missing().length && Date.now() < end;) await new Promise((done) => setTimeout(done, 20));
   const name = (e) => `<${e.tagName.toLowerCase()}${e.id ? '#' + e.id : ''} ${(e.textContent || '').trim().slice(0, 40)}>`;
   // What scrolls by itself may have more than it shows: the tree, code, a wide table.
   const scrolls = (e) => /auto|scroll|hidden/.test(getComputedStyle(e).overflowX);
@@ -42,7 +43,7 @@ WRONG = r"""
     });
     wrong.push(`the page is ${box.scrollWidth} px wide in a window of ${box.clientWidth}: ${out.slice(-3).map(name).join(', ')}`);
   }
-  for (const i of document.images) if (!i.complete || i.naturalWidth === 0) wrong.push(`the image ${i.src} is not shown`);
+  for (const i of missing()) wrong.push(`the image ${i.src} is not shown`);
   if (document.querySelector('.contents').innerText.trim().length < 500) wrong.push('the page is empty');
   return wrong;
 })()

@@ -38,6 +38,20 @@ std::string Crowd::failures() const {
     return failures_;
 }
 
+std::string Crowd::counters() const {
+    hf::Stats all;
+    for (const auto& c : clients_) {
+        const auto s = c.stats();
+        all.waiting += s.waiting, all.held += s.held, all.acquired += s.acquired;
+        all.attempts += s.attempts, all.in_doubt += s.in_doubt, all.failed += s.failed;
+        all.lost += s.lost, all.moves += s.moves;
+    }
+    return fmt::format(
+        "{} waiting, {} held, {} acquired, {} attempts, {} in doubt, {} failed, {} lost, {} moves",
+        all.waiting, all.held, all.acquired, all.attempts, all.in_doubt, all.failed, all.lost,
+        all.moves);
+}
+
 int Crowd::waiting() const {
     std::uint64_t n = 0;
     for (const auto& c : clients_)
@@ -79,7 +93,31 @@ Series::Series(const std::vector<std::string>& urls)
 
 void Series::go_on(long long by, const char* what) {
     const auto until = crowd_.granted() + by;
-    lab::wait_until([&] { return crowd_.granted() >= until; }, cap(60s), what);
+    if (lab::reached([&] { return crowd_.granted() >= until; }, cap(60s))) return;
+    FAIL(what << ": " << crowd_.granted() - (until - by) << " of " << by << " grants\n" << scene());
+}
+
+std::string Series::scene() const {
+    std::string text = crowd_.counters() + "; " + crowd_.failures();
+    for (std::size_t i = 0; servers_ != nullptr && i < servers_->size(); ++i) {
+        const auto say = [&](const char* what, const std::string& columns, const char* from) {
+            text += fmt::format("; {}: ", what);
+            try {
+                text += servers_->server(i).value("SELECT string_agg(concat_ws(' ', " + columns +
+                                                  "), ', ') FROM " + from);
+            } catch (const std::exception& e) {
+                text += e.what();
+            }
+        };
+        text += fmt::format("\nserver {}{}", i, i == servers_->primary() ? ", the primary" : "");
+        say("sends", "state, sync_state, flush_lsn", "pg_stat_replication");
+        say("receives", "status, sender_port, received_tli", "pg_stat_wal_receiver");
+        say("has", "pg_last_wal_receive_lsn(), pg_last_wal_replay_lsn()", "(SELECT) AS here");
+        say("sessions", "n, state, wait_event",
+            "(SELECT count(*) AS n, state, wait_event FROM pg_stat_activity GROUP BY 2, 3) AS a");
+        say("rows", "l", "holdfast_lease AS l");
+    }
+    return text;
 }
 
 void Series::promoted() {
@@ -89,6 +127,7 @@ void Series::promoted() {
 }
 
 void Series::fail_over(lab::PostgresServers& servers, int times, bool lag) {
+    servers_ = &servers;
     for (int i = 0; i < times; ++i) {
         go_on(20, "they take turns");
         if (lag) {

@@ -31,6 +31,8 @@ public:
 
     void end();
     long long granted() const { return granted_; }
+    /// Of all clients, for a failure's words.
+    std::string counters() const;
     std::string failures() const;
 
 private:
@@ -63,7 +65,11 @@ public:
     void require_sound(const history::Verdict&);
 
 private:
+    /// What clients and servers say, for a failure's words.
+    std::string scene() const;
+
     lab::TempDir folder_;
+    const lab::PostgresServers* servers_ = nullptr;  ///< those of fail_over()
     std::optional<history::Recorder> kills_;
     hf::Client keeper_;
     hf::Lease kept_;
