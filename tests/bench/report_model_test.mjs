@@ -9,8 +9,8 @@ const tree = process.argv[2];
 const read = (...path) => readFileSync(join(tree, ...path), 'utf8');
 vm.runInThisContext(`const BACKENDS = ${JSON.stringify(backends)};`);
 for (const file of ['model.js', 'pictures.js']) vm.runInThisContext(read('bench/report', file), { filename: file });
-const { choicesOf, modelOf, costAgainstSafety, pauseOf, pausedOf, CLAIM_SOURCES } =
-  vm.runInThisContext('({ choicesOf, modelOf, costAgainstSafety, pauseOf, pausedOf, CLAIM_SOURCES })');
+const { choicesOf, modelOf, costAgainstSafety, pauseOf, pausedOf, familyOf, CLAIM_SOURCES } =
+  vm.runInThisContext('({ choicesOf, modelOf, costAgainstSafety, pauseOf, pausedOf, familyOf, CLAIM_SOURCES })');
 const choices = choicesOf(backends);
 const kept = read('docs/report/reference.json');
 
@@ -115,7 +115,7 @@ for (const file of ['verdict.cpp', 'verdict_cost.cpp', 'verdict_clients.cpp', 'v
 // --- pictures
 
 const whole = model();
-for (const r of whole.pick({ scenario: 'C1', metric: 'p50' })) check(backends[r.backend]?.mark, `${r.backend} has a mark of its own`);
+for (const r of whole.pick({ scenario: 'C1', metric: 'p50' })) check(backends[familyOf(r.backend)]?.mark, `${r.backend} has a mark`);
 for (const c of whole.choices) check(costAgainstSafety(whole, 560).includes(`>${c.name}<`), `${c.name} is in the picture of cost and safety`);
 check(pausedOf(whole).backend === 'zookeeper', 'the pause of the safest lock is shown');
 const pause = (change) => { const m = model(change); return pauseOf(m, pausedOf(m), 560); };

@@ -24,7 +24,6 @@ Crowd::Crowd(const std::vector<std::string>& urls, const std::filesystem::path& 
         threads_.emplace_back([this, t, folder] {
             work(clients_.at(static_cast<std::size_t>(t / callers)), t, folder);
         });
-    lab::wait_until([&] { return waiting() >= clients * callers - 1; }, cap(30s), "all wait");
 }
 
 void Crowd::end() {
@@ -52,19 +51,13 @@ std::string Crowd::counters() const {
         all.moves);
 }
 
-int Crowd::waiting() const {
-    std::uint64_t n = 0;
-    for (const auto& c : clients_)
-        n += c.stats().waiting;
-    return static_cast<int>(n);
-}
-
 void Crowd::work(const hf::Client& client, int number, const std::filesystem::path& folder) {
     std::mt19937 random(static_cast<unsigned>(number));
     const auto lock = client.make_lock("wanted").value();
     const auto promised = lock->capabilities();
     hf::bench::Diary diary(folder / fmt::format("{}.history", number), "caller");
     const auto name = diary.name("wanted", &promised);
+    ++came_;
     while (!ending_) {
         auto entry = diary.asked(name);
         const auto came = boot_clock::now();
@@ -89,7 +82,9 @@ Series::Series(const std::vector<std::string>& urls)
     : kills_(std::in_place, folder_ / "servers.history", "servers"),
       keeper_(open(urls.front(), "ttl=30s")),
       kept_(hold(keeper_, "kept")),
-      crowd_(urls, folder_.path()) {}
+      crowd_(urls, folder_.path()) {
+    lab::wait_until([&] { return crowd_.complete(); }, cap(30s), "all callers have come");
+}
 
 void Series::go_on(long long by, const char* what) {
     const auto until = crowd_.granted() + by;

@@ -31,17 +31,19 @@ public:
 
     void end();
     long long granted() const { return granted_; }
+    /// Every caller has begun to ask.
+    bool complete() const { return came_ == clients * callers; }
     /// Of all clients, for a failure's words.
     std::string counters() const;
     std::string failures() const;
 
 private:
-    int waiting() const;
     void work(const hf::Client&, int number, const std::filesystem::path& folder);
 
     std::vector<hf::Client> clients_;
     std::atomic<bool> ending_{false};
     std::atomic<long long> granted_{0};
+    std::atomic<int> came_{0};
     mutable std::mutex mutex_;
     std::string failures_;
     std::vector<std::thread> threads_;
