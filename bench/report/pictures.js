@@ -110,7 +110,7 @@ function pauseOf(model, of, width) {
       body += `<circle cx="${x(w.value).toFixed(1)}" cy="${y}" r="2" fill="var(--${w.note.toLowerCase()})"/>`;
     }
   }
-  const last = Math.max(...stale.map((w) => x(w.value))) + 6;
+  const last = Math.min(right, Math.max(...stale.map((w) => x(w.value))) + 6);
   const said = (y, words, kind) => text(Math.max(last, left + widthOf(words)), y + 19, words, kind, 'end');
   const its = "A's stale write: ";
   if (stale.length) body += said(lane.open, `${its}accepted`, 'seen bad');

@@ -132,7 +132,7 @@ struct Server {
     /// Whether the server has answered one that is not ready yet.
     bool connecting() const noexcept { return answered_openings_ > 0; }
 
-    /// The server had no connection left: make no spare ones until then.
+    /// The server had no connection left, or no time for one: make no spare ones until then.
     void crowd(boot_clock::time_point until) noexcept {
         crowded_until_ = until.time_since_epoch().count();
     }

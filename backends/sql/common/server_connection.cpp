@@ -12,7 +12,8 @@ namespace {
 
 // A server may have ended a connection that was idle for longer: worth one look before sending.
 constexpr milliseconds idle_unchecked{100};
-/// How long callers' threads do not connect after the server had no connection left.
+/// How long callers' threads do not connect after the server had no connection left, or no time for
+/// one.
 constexpr std::chrono::seconds crowded_for{10};
 
 /// Why none of the hosts serves: the code of the one of which there is most hope, and the words of
@@ -124,9 +125,12 @@ spi::Failure ServerConnection::find(Server::Opening& opening, boot_clock::time_p
         auto failed = try_host(host, opening, limits, look_up, began);
         if (!failed) return {};
         close();
-        // A caller's own thread has too little time to judge a host.
+        // A caller's own thread has too little time to judge a host. Its next call begins anew:
+        // with many callers a busy server would only begin sessions for which nobody waits any
+        // more.
         const bool silent = failed.why == server_.errors.make(Error::no_answer);
         if (silent && resolve_ == Resolve::yes) server_.hosts.silent(host);
+        if (silent && resolve_ == Resolve::no) server_.crowd(boot_clock::now() + crowded_for);
         // It is there, and where the leases are: what it refuses, no other server should give.
         if (here && here->host == host && !server_.errors.ask_elsewhere(failed.why)) return failed;
         refusals.add(host, std::move(failed));
