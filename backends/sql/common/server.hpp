@@ -124,10 +124,13 @@ struct Server {
             if (!std::exchange(answered_, true)) ++server_.answered_openings_;
         }
         bool answered() const noexcept { return answered_; }
+        /// A server was reached, and had no time to go on.
+        void slow() noexcept { slow_ = true; }
+        bool was_slow() const noexcept { return slow_; }
 
     private:
         Server& server_;
-        bool answered_ = false;
+        bool answered_ = false, slow_ = false;
     };
     /// Whether the server has answered one that is not ready yet.
     bool connecting() const noexcept { return answered_openings_ > 0; }

@@ -15,6 +15,8 @@ constexpr milliseconds idle_unchecked{100};
 /// How long callers' threads do not connect after the server had no connection left, or no time for
 /// one.
 constexpr std::chrono::seconds crowded_for{10};
+/// How many times the usual time a connect may take in the end.
+constexpr int most_patience = 5;
 
 /// Why none of the hosts serves: the code of the one of which there is most hope, and the words of
 /// all.
@@ -89,6 +91,7 @@ spi::Failure ServerConnection::try_host(std::size_t host, Server::Opening& openi
         }
         failed = introduce(limits.end);
         if (!failed && !connected()) failed = server_.errors.make(Error::no_answer);
+        if (failed.why == server_.errors.make(Error::no_answer)) opening.slow();
         if (failed) return failed;
         const auto reached = server_.hosts.reach({host, *address, incarnation()}, began);
         if (!reached)
@@ -160,9 +163,13 @@ spi::Failure ServerConnection::open(boot_clock::time_point deadline) {
         if (auto why = no_spare()) return why;
     Server::Opening opening(server_);
     // A caller's own thread has no time beyond its caller's.
-    const auto until = spare ? deadline : spi::net::connect_until(deadline);
+    auto until = spare ? deadline : spi::net::connect_until(deadline);
+    // With the same time again and again a busy server would never come to the end of a session's
+    // beginning, and all its work would be for nothing.
+    if (!spare) until = std::max(until, now + patience_ * spi::net::least_connect_time);
     const auto look_up = spare ? std::optional<boot_clock::time_point>() : deadline;
     auto failed = find(opening, until, look_up);
+    patience_ = failed && opening.was_slow() ? std::min(patience_ + 1, most_patience) : 1;
     if (!failed && !spare) server_.hosts.trust();
     const bool unanswered = !failed || failed.why == server_.errors.make(Error::no_answer);
     if (unanswered && opening.answered() && boot_clock::now() >= deadline)

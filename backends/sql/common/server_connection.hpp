@@ -81,6 +81,7 @@ private:
     Watchdog::Guard guard_;
     boot_clock::time_point used_;
     unsigned generation_ = 0;  // of Hosts
+    int patience_ = 1;         ///< times the usual time for the next connect
 };
 
 template <class F>

@@ -92,6 +92,7 @@ private:
                      static_cast<short>(next == PGRES_POLLING_READING ? POLLIN : POLLOUT), 0};
             const auto until = spoke ? end_ : silence_;
             const auto left = std::chrono::ceil<milliseconds>(until - boot_clock::now()).count();
+            if (left <= 0 && PQstatus(c) != CONNECTION_STARTED) opening_.slow();
             if (left <= 0 || shared_.watchdog->closing()) return make(Error::no_answer);
             const int n = ::poll(&p, 1, static_cast<int>(std::min<std::int64_t>(left, 50)));
             if (n <= 0) continue;
