@@ -55,6 +55,17 @@ TEST_CASE("a connection may take longer than the request that begins it, and no 
     }
 }
 
+TEST_CASE("a connection that a slow server never makes in the usual time is made in the end") {
+    const auto name = fresh("slower-start");
+    hold(open_here(), name).release();
+    lab::Proxy proxy(server().port());
+    auto client = open(url_through(proxy.port()), "ttl=60s&request_timeout=2s");
+    const auto lock = lock_of(client, name);
+    // Three answers to begin with, which the first connect has two seconds for; and two to a grant.
+    proxy.delay(lab::Direction::to_client, 800ms);
+    CHECK(lab::reached([&] { return lock->acquire({.wait = 10s}).has_value(); }, cap(30s)));
+}
+
 TEST_CASE("T23: a standby given by mistake is refused with its reason; promoted, it serves") {
     auto primary = lab::PostgresServer::start();
     hf::FencingToken last;
