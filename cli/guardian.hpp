@@ -64,9 +64,10 @@ public:
     /// "NAME=value" each, put over the environment; `foreground`: the command takes the terminal.
     /// False when the guardian is gone: nothing was started.
     bool go(const std::vector<std::string>& environment, bool foreground);
-    void send_signal(int number);  ///< to the command's group
-    void stop();                   ///< SIGTERM to all, SIGKILL after the grace
-    void kill();                   ///< SIGKILL to all, now
+    /// To the command's group. 0 signals nothing: the guardian looks at the deadline again.
+    void send_signal(int number);
+    void stop();  ///< SIGTERM to all, SIGKILL after the grace
+    void kill();  ///< SIGKILL to all, now
     /// The next report; nothing when the guardian has ended. Blocks until there is one.
     std::optional<Report> receive();
 

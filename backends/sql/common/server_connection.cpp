@@ -162,11 +162,10 @@ spi::Failure ServerConnection::open(boot_clock::time_point deadline) {
     if (spare)
         if (auto why = no_spare()) return why;
     Server::Opening opening(server_);
-    // A caller's own thread has no time beyond its caller's.
-    auto until = spare ? deadline : spi::net::connect_until(deadline);
-    // With the same time again and again a busy server would never come to the end of a session's
-    // beginning, and all its work would be for nothing.
-    if (!spare) until = std::max(until, now + patience_ * spi::net::least_connect_time);
+    // A caller's own thread has no time beyond its caller's. With the same time again and again a
+    // busy server would never come to the end of a session's beginning, and all its work would be
+    // for nothing.
+    const auto until = spare ? deadline : spi::net::connect_until(deadline, patience_);
     const auto look_up = spare ? std::optional<boot_clock::time_point>() : deadline;
     auto failed = find(opening, until, look_up);
     patience_ = failed && opening.was_slow() ? std::min(patience_ + 1, most_patience) : 1;

@@ -34,16 +34,24 @@ void Crowd::end() {
 
 std::string Crowd::failures() const {
     const std::lock_guard hold_it(mutex_);
-    return failures_;
+    std::string text;
+    for (const auto& [words, times] : failures_)
+        text += fmt::format("{} times: {}; ", times, words);
+    return text;
 }
 
 std::string Crowd::counters() const {
     hf::Stats all;
     for (const auto& c : clients_) {
         const auto s = c.stats();
-        all.waiting += s.waiting, all.held += s.held, all.acquired += s.acquired;
-        all.attempts += s.attempts, all.in_doubt += s.in_doubt, all.failed += s.failed;
-        all.lost += s.lost, all.moves += s.moves;
+        all.waiting += s.waiting;
+        all.held += s.held;
+        all.acquired += s.acquired;
+        all.attempts += s.attempts;
+        all.in_doubt += s.in_doubt;
+        all.failed += s.failed;
+        all.lost += s.lost;
+        all.moves += s.moves;
     }
     return fmt::format(
         "{} waiting, {} held, {} acquired, {} attempts, {} in doubt, {} failed, {} lost, {} moves",
@@ -67,7 +75,7 @@ void Crowd::work(const hf::Client& client, int number, const std::filesystem::pa
             // A first request that nobody answers ends the call; one that waited waits on.
             if (ms_since(came) < 5000) continue;
             const std::lock_guard hold_it(mutex_);
-            failures_ += lease.error().message() + "; ";
+            ++failures_[lease.error().message()];
             continue;
         }
         diary.granted(entry, *lease);

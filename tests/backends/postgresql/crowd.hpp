@@ -1,6 +1,7 @@
 // Fifty callers who want one name while primaries come and go, judged by the checker of histories.
 #pragma once
 #include <atomic>
+#include <map>
 #include <mutex>
 #include <optional>
 #include <random>
@@ -35,6 +36,7 @@ public:
     bool complete() const { return came_ == clients * callers; }
     /// Of all clients, for a failure's words.
     std::string counters() const;
+    /// How often callers who waited had which error; empty: never.
     std::string failures() const;
 
 private:
@@ -45,7 +47,7 @@ private:
     std::atomic<long long> granted_{0};
     std::atomic<int> came_{0};
     mutable std::mutex mutex_;
-    std::string failures_;
+    std::map<std::string, int> failures_;
     std::vector<std::thread> threads_;
 };
 
