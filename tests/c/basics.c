@@ -85,6 +85,31 @@ static void freed_queues(void) {
     hf_lock_free(lock);
 }
 
+/* A call that was cancelled gives no lease, though it was granted, and though nobody takes its
+ * answer. */
+static void cancelled_grants(void) {
+    hf_lock* lock = lock_of(one, "c/cancelled", HF_MUTEX, 1);
+    hf_queue* queue = NULL;
+    struct pollfd p;
+    uint64_t call;
+    hf_event e;
+    int i;
+    OK(hf_queue_new(&queue, &why));
+    p.fd = hf_queue_fd(queue);
+    p.events = POLLIN;
+    call = start(lock, queue, HF_FOREVER);
+    CHECK(poll(&p, 1, cap_ms) == 1);
+    hf_cancel(queue, call);
+    says_soon(one, HF_INSPECT, "c/cancelled", "\"held\":false");
+    e = answer(queue, call);
+    CHECK(e.error.code == HF_CANCELLED && e.lease == NULL && strlen(e.error.message) > 0);
+    for (i = 0; i < 20; ++i)
+        hf_cancel(queue, start(lock, queue, HF_FOREVER));
+    release(acquire(lock));
+    hf_queue_free(queue);
+    hf_lock_free(lock);
+}
+
 static void losses(void) {
     hf_lock* lock = lock_of(one, "c/lost", HF_MUTEX, 1);
     hf_lease* lease = acquire(lock);
@@ -322,6 +347,7 @@ int main(int argc, char** argv) {
     grants();
     waits();
     freed_queues();
+    cancelled_grants();
     losses();
     kinds();
     several();

@@ -67,7 +67,7 @@ TEST_CASE("a change is looked at once, and one that comes during a look is not m
     std::vector<std::future<std::optional<hf::Leader>>> waiting;
     for (int i = 0; i < 3; ++i)
         waiting.push_back(one.async_observe({}, 1h, asio::use_future));
-    lab::wait_until([&] { return notifies->surveys == 3; }, 10s, "each has looked");
+    lab::wait_until([&] { return notifies->looks == 3; }, 10s, "each has looked");
     CHECK(notifies->watches == 1);
     notifies->events.load()->changed("another name");
     term = 3;
@@ -89,16 +89,16 @@ TEST_CASE("an observer that is notified looks when the lease ends, and once in a
     const auto client = scripted::open(notifies, "ttl=1h");
     const auto one = client.make_election("e").value();
     auto next = one.async_observe(leader_called("one"), 1h, asio::use_future);
-    lab::wait_until([&] { return notifies->surveys == 1; }, 10s, "it has looked");
+    lab::wait_until([&] { return notifies->looks == 1; }, 10s, "it has looked");
     led = false;
     const auto start = hf::boot_clock::now();
     CHECK_FALSE(next.get().has_value());
     trial.within(hf::boot_clock::now() - start, 800ms, "the end of a lease of 300 ms is observed");
 
     const auto brief = scripted::open(notifies, "ttl=200ms&request_timeout=50ms");
+    const int before = notifies->looks;
     auto changed = brief.make_election("e").value().async_observe({}, 1h, asio::use_future);
-    const int before = notifies->surveys;
-    lab::wait_until([&] { return notifies->surveys > before; }, 10s, "it has looked");
+    lab::wait_until([&] { return notifies->looks > before; }, 10s, "it has looked");
     led = true;  // and nobody says so
     CHECK(changed.get()->owner == "one");
 }
@@ -109,7 +109,7 @@ TEST_CASE("observers look at the server that serves from now on", "[election]") 
     notifies->survey = [&] { return led ? led_by("one") : spi::Survey(); };
     const auto client = scripted::open(notifies, "ttl=1h");
     auto next = client.make_election("e").value().async_observe({}, 1h, asio::use_future);
-    lab::wait_until([&] { return notifies->surveys == 1; }, 10s, "it has looked");
+    lab::wait_until([&] { return notifies->looks == 1; }, 10s, "it has looked");
     led = true;
     notifies->events.load()->moved("10.0.0.1", "10.0.0.2");
     CHECK(next.get()->owner == "one");
@@ -127,7 +127,7 @@ TEST_CASE("an observer that has had an answer waits on through an interruption, 
     const auto client = scripted::open(notifies, "ttl=1h&request_timeout=200ms", 10s, heard.sink());
     const auto election = client.make_election("e").value();
     auto next = election.async_observe({}, 1h, asio::use_future);
-    lab::wait_until([&] { return notifies->surveys == 1; }, 10s, "it has looked");
+    lab::wait_until([&] { return notifies->looks == 1; }, 10s, "it has looked");
     away = true;
     notifies->events.load()->changed("e");
     lab::wait_until([&] { return !heard.of(hf::Event::Kind::unreachable).empty(); }, 10s,
@@ -157,7 +157,7 @@ TEST_CASE("an observer retries with pauses that grow, and ends at its own deadli
     const auto client = scripted::open(notifies, "ttl=1h&request_timeout=200ms");
     const auto election = client.make_election("e").value();
     auto next = election.async_observe({}, 2s, asio::use_future);
-    lab::wait_until([&] { return notifies->surveys == 1; }, 10s, "it has looked");
+    lab::wait_until([&] { return notifies->looks == 1; }, 10s, "it has looked");
     away = true;
     const auto begun = hf::boot_clock::now();
     notifies->events.load()->changed("e");
@@ -204,10 +204,10 @@ TEST_CASE("an observer that is not answered can be cancelled, and ends with its 
     auto cancelled =
         std::async(std::launch::async, [&] { return election.observe({}, 1h, stop.get_token()); });
     auto closed = election.async_observe({}, 1h, asio::use_future);
-    lab::wait_until([&] { return notifies->surveys == 2; }, 10s, "both have looked");
+    lab::wait_until([&] { return notifies->looks == 2; }, 10s, "both have looked");
     away = true;
     notifies->events.load()->changed("e");
-    lab::wait_until([&] { return notifies->surveys > 6; }, 10s, "they look again");
+    lab::wait_until([&] { return notifies->looks > 6; }, 10s, "they look again");
     stop.request_stop();
     CHECK(cancelled.get().error() == hf::errc::cancelled);
     client.close();

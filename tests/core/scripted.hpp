@@ -43,7 +43,8 @@ struct Server {
     std::atomic<int> lanes_refused{0};  // so many cannot be opened
     hf::Capabilities capabilities;
 
-    std::atomic<int> surveys{0}, watches{0};  // watches: those that have not ended
+    std::atomic<int> surveys{0}, looks{0};  // begun, and those whose answer is made
+    std::atomic<int> watches{0};            // those that have not ended
     std::atomic<int> attempts{0}, on_lanes{0}, withdrawals{0}, renewals{0}, releases{0};
     std::atomic<int> under_way{0}, most_under_way{0};  // attempts of the engine
     std::atomic<spi::BackendEvents*> events{nullptr};
@@ -122,7 +123,9 @@ public:
         ++s_->surveys;
         auto pause = wait(s_->survey_takes.load(), false);
         co_await std::move(pause);
-        co_return s_->survey ? s_->survey() : spi::Answer<spi::Survey>(spi::Survey());
+        auto found = s_->survey ? s_->survey() : spi::Answer<spi::Survey>(spi::Survey());
+        ++s_->looks;
+        co_return found;
     }
     void watch(std::string_view, bool on) override { s_->watches += on ? 1 : -1; }
     spi::awaitable<void> close() override {

@@ -11,6 +11,7 @@ from lab import Lab  # noqa: E402
 import holdfast  # noqa: E402
 
 CAP = 20.0
+BRIEF = 1.0  # ends without a grant, and is long enough for the server's answer on a machine that stands still
 _server = None
 
 

@@ -5,7 +5,7 @@ import time
 import unittest
 from concurrent.futures import ThreadPoolExecutor
 
-from support import CAP, Case, until
+from support import BRIEF, CAP, Case, until
 import holdfast
 
 try:
@@ -34,7 +34,7 @@ class Asyncio(Case):
                 self.assertTrue(lease.valid and lease.token)
                 await lease.renew_async()
                 with self.assertRaises(TimeoutError):
-                    async with self.other.lock(self.name, wait=0.05):
+                    async with self.other.lock(self.name, wait=BRIEF):
                         pass
                 with self.assertRaises(holdfast.Contended):
                     await lock.acquire_async(0)
@@ -88,6 +88,11 @@ class Asyncio(Case):
                 task.cancel()
                 with self.assertRaises(asyncio.CancelledError):
                     await task
+                await asyncio.to_thread(until, lambda: self.waiters() == 0, "it waits no more")
+                closed = self.other.lock(self.name).acquire_async()
+                closed.send(None)
+                await asyncio.to_thread(until, lambda: self.waiters() == 1, "the coroutine waits")
+                closed.close()
                 await asyncio.to_thread(until, lambda: self.waiters() == 0, "it waits no more")
                 with self.assertRaises(asyncio.TimeoutError):
                     await asyncio.wait_for(self.other.lock(self.name).acquire_async(), 0.05)
@@ -158,7 +163,7 @@ class Asyncio(Case):
             before = threading.active_count()
             waiting = [asyncio.create_task(election.observe_async(None)) for _ in range(20)]
             with self.assertRaises(TimeoutError):
-                await election.observe_async(None, 0.05)
+                await election.observe_async(None, BRIEF)
             waiting[0].cancel()
             async with self.other.election(self.name).lead("10.0.0.1:80") as term:
                 with self.assertRaises(asyncio.CancelledError):

@@ -4,7 +4,7 @@ import threading
 import time
 import unittest
 
-from support import Case, until
+from support import BRIEF, Case, until
 import holdfast
 
 
@@ -73,11 +73,11 @@ class Locks(Case):
 
     def test_another_holds_it(self):
         with self.one.lock(self.name):
-            lock = self.other.lock(self.name, wait=0.2)
+            lock = self.other.lock(self.name, wait=BRIEF)
             began = time.monotonic()
             with self.assertRaises(TimeoutError) as caught:
                 lock.acquire()
-            self.assertGreaterEqual(time.monotonic() - began, 0.199)
+            self.assertGreaterEqual(time.monotonic() - began, BRIEF - 0.001)
             self.assertIs(type(caught.exception), holdfast.TimedOut)
             self.assertIn("another client still held the lock", str(caught.exception))
             self.assertRaises(holdfast.Contended, lock.acquire, 0)
@@ -213,8 +213,8 @@ class Kinds(Case):
             leader = theirs.leader()
             self.assertEqual((leader.value, leader.owner, leader.token), ("10.0.0.1:80", term.owner, term.token))
             self.assertRaises(holdfast.WouldDeadlock, mine.lead("again", wait=0).acquire)
-            self.assertRaises(TimeoutError, theirs.observe, leader, 0.1)
-            self.assertRaises(TimeoutError, theirs.lead("10.0.0.2:80", wait=0.05).acquire)
+            self.assertRaises(TimeoutError, theirs.observe, leader, BRIEF)
+            self.assertRaises(TimeoutError, theirs.lead("10.0.0.2:80", wait=BRIEF).acquire)
             self.assertRaises(holdfast.BadConfig, theirs.lead(200 * "x").acquire)
         self.assertIsNone(theirs.observe(leader, 10))
 
@@ -227,7 +227,7 @@ class Kinds(Case):
                 self.assertRaises(holdfast.NotSupported, lease.renew)
         with self.other.shared_lock(self.name + "/b").write():
             with self.assertRaises(TimeoutError):
-                holdfast.acquire_all([a, b], wait=0.1).acquire()
+                holdfast.acquire_all([a, b], wait=BRIEF).acquire()
         self.assertIsNotNone(a.try_acquire())
         self.assertRaises(holdfast.BadConfig, holdfast.acquire_all([]).acquire)
 

@@ -156,8 +156,9 @@ HF_API int hf_queue_fd(const hf_queue*);
 /* *call: a number that no other call of the queue has. The lock may be freed at once. */
 HF_API int hf_acquire_start(const hf_lock*, const hf_acquire_options*, hf_queue*, uint64_t* call,
                             hf_error* error);
-/* Ends an acquisition, a watch or a wait for a leader with HF_CANCELLED, unless its answer came
- * first. The answer is in the queue in either case, soon. Without effect on other calls. */
+/* Ends an acquisition, a watch or a wait for a leader with HF_CANCELLED. What an acquisition has
+ * been granted, and nobody has taken, is released; of the others an answer that came first stays.
+ * The answer is in the queue in either case, soon. Without effect on other calls. */
 HF_API void hf_cancel(hf_queue*, uint64_t call);
 
 typedef struct hf_event {

@@ -20,6 +20,13 @@ int new_eventfd() {
     return fd;
 }
 
+/// Makes of a grant the answer of a call that was cancelled. Returns the lease, to be destroyed
+/// without the mutex: nobody asks for it any more, and it may be that nobody takes the answer.
+std::unique_ptr<hf_lease> withdraw(Queue::Answer& a) {
+    if (a.lease) a.why = Failure(make_error_code(errc::cancelled));
+    return std::move(a.lease);
+}
+
 }  // namespace
 
 Queue::Queue() : fd_(new_eventfd()) {}
@@ -31,12 +38,13 @@ Queue::~Queue() {
 std::uint64_t Queue::add(std::shared_ptr<Call> call) {
     const auto state = state_.access();
     if (!state) return 0;
-    state->calls.emplace(++state->last, std::move(call));
+    state->calls.emplace(++state->last, Pending{std::move(call)});
     return state->last;
 }
 
 void Queue::answer(Answer a) {
-    std::shared_ptr<Call> done;  // destroyed without the mutex, as is the answer of a closed queue
+    Pending done;  // destroyed without the mutex, as is the answer of a closed queue
+    std::unique_ptr<hf_lease> unwanted;
     const auto state = state_.access();
     if (!state) return;
     const auto at = state->calls.find(a.call);
@@ -45,6 +53,7 @@ void Queue::answer(Answer a) {
         state->calls.erase(at);
     }
     if (state->closed) return;
+    if (done.cancelled) unwanted = withdraw(a);
     if (state->empty()) signal();
     state->answers.push_back(std::move(a));
 }
@@ -88,9 +97,17 @@ void Queue::remove(std::uint64_t call) {
 
 void Queue::cancel(std::uint64_t number) {
     std::shared_ptr<Call> call;
+    std::unique_ptr<hf_lease> unwanted;
     if (const auto state = state_.access()) {
         const auto at = state->calls.find(number);
-        if (at != state->calls.end()) call = at->second;
+        if (at != state->calls.end()) {
+            at->second.cancelled = true;
+            call = at->second.call;
+        } else {
+            const auto a = std::find_if(state->answers.begin(), state->answers.end(),
+                                        [&](const Answer& each) { return each.call == number; });
+            if (a != state->answers.end()) unwanted = withdraw(*a);
+        }
     }
     if (call) call->cancel();
 }
@@ -105,7 +122,7 @@ std::optional<Queue::Answer> Queue::next() {
 }
 
 void Queue::close() {
-    std::map<std::uint64_t, std::shared_ptr<Call>> calls;
+    std::map<std::uint64_t, Pending> calls;
     std::deque<Answer> answers;
     if (const auto state = state_.access()) {
         state->closed = true;
@@ -113,8 +130,8 @@ void Queue::close() {
         answers.swap(state->answers);
         state->reports.clear();
     }
-    for (const auto& [number, call] : calls)
-        call->cancel();
+    for (const auto& [number, pending] : calls)
+        pending.call->cancel();
 }
 
 }  // namespace holdfast::c

@@ -34,11 +34,12 @@ public:
 
     int fd() const noexcept { return state_.forked() ? -1 : fd_; }
     bool forked() const noexcept { return state_.forked(); }
-    /// Gives it a number, by which it can be cancelled until it is answered.
+    /// Gives it a number, by which it can be cancelled until its answer is taken.
     std::uint64_t add(std::shared_ptr<Call>);
     void answer(Answer);
     /// Forgets a call that did not start.
     void remove(std::uint64_t call);
+    /// No lease comes out of it from here on: what it acquires, or has acquired, is released.
     void cancel(std::uint64_t call);
     std::optional<Answer> next();
     /// Keeps what a client reports: `most` of these, of which the oldest that is no loss goes
@@ -50,9 +51,13 @@ public:
 
 private:
     static constexpr std::size_t most = 4096;
+    struct Pending {
+        std::shared_ptr<Call> call;
+        bool cancelled = false;
+    };
     struct State {
         bool empty() const noexcept { return answers.empty() && reports.empty(); }
-        std::map<std::uint64_t, std::shared_ptr<Call>> calls;
+        std::map<std::uint64_t, Pending> calls;
         std::deque<Answer> answers;
         std::deque<Event> reports;
         std::uint64_t dropped = 0;  ///< reports, since the last one that was taken

@@ -46,7 +46,7 @@ class Queue:
         self._waiting[call.value] = answered
 
     def cancel(self, call: int) -> None:
-        """The answer comes in any case. A lease is then released."""
+        """The answer comes in any case. What the call was granted is released, even if nobody takes the answer."""
         self._waiting.pop(call, None)
         library.hf_cancel(self._handle, call)
 
@@ -155,9 +155,8 @@ async def wait_async(begin: Start, lease: Any = None) -> str:
     queue.start(begin, answered, call)
     try:
         return await future
-    except asyncio.CancelledError:
+    except (asyncio.CancelledError, GeneratorExit):
         queue.cancel(call.value)
-        queue.take()  # the answer may be there, and the loop may end here
         if lease is not None and lease.value:  # it was answered in this very turn of the loop
             library.hf_lease_free(lease.value)
             lease.value = None
