@@ -16,7 +16,7 @@ packages_servers="redis-server redis-tools openssl postgresql-$postgresql pgboun
 packages_tests="abigail-tools catch2 libboost-context$boost-dev python3 python3-redis clang-format groff-base fish zsh iptables iproute2 systemd
     python3-kazoo python3-etcd3 libcurator-recipes-java libslf4j-java ecj npm lua5.1 liblua5.1-0-dev
     spin chromium doxygen fonts-dejavu-core python3-yaml python3-prometheus-client
-    python3-pip python3-setuptools python3-wheel python3-uvloop"
+    python3-pip python3-setuptools python3-wheel python3-uvloop mypy"
 packages_all="galera-4 haproxy patroni python3-etcd"
 packages_fuzz="clang libclang-rt-14-dev"
 packages_bench="npm"

@@ -5,12 +5,12 @@
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/redirect_error.hpp>
 #include <boost/asio/use_awaitable.hpp>
+#include <boost/scope_exit.hpp>
 
 #include "errors.hpp"
 #include "holdfast/spi/net/endpoint.hpp"
 #include "holdfast/spi/net/socket.hpp"
 #include "holdfast/spi/net/watchdog.hpp"
-#include "holdfast/spi/scope_exit.hpp"
 
 namespace holdfast::etcd {
 
@@ -224,7 +224,9 @@ awaitable<Connection::Outcome> Connection::ask(Request r, google::protobuf::Mess
         milliseconds(1), std::chrono::duration_cast<milliseconds>(deadline - boot_clock::now()));
     const std::uint64_t heard = heard_;
     const auto id = client_.call(asked, r.message, exchange);
-    const spi::ScopeExit over([this, id] { client_.cancel(id); });
+    BOOST_SCOPE_EXIT_ALL(this, id) {
+        client_.cancel(id);
+    };
     flush();
     if (!exchange.over) {
         error_code ignored;
@@ -313,10 +315,10 @@ awaitable<error_code> Connection::follow(Request r, Watcher& watcher,
                                          boot_clock::time_point deadline) {
     const auto self = shared_from_this();
     watcher.connection_ = self;
-    const spi::ScopeExit over([this, &watcher] {
+    BOOST_SCOPE_EXIT_ALL(this, &watcher) {
         client_.cancel(watcher.id_);
         watcher.connection_.reset();
-    });
+    };
     std::string detail;
     auto opening = ready(deadline, detail);
     error_code why = co_await std::move(opening);

@@ -1,10 +1,10 @@
 #include "leases.hpp"
 
 #include <algorithm>
+#include <boost/scope_exit.hpp>
 #include <utility>
 
 #include "errors.hpp"
-#include "holdfast/spi/scope_exit.hpp"
 
 namespace holdfast::etcd {
 namespace {
@@ -56,10 +56,10 @@ awaitable<result<Lease>> Leases::shared_grant(Slot& slot, milliseconds ttl,
             continue;
         }
         slot.asking = true;
-        const spi::ScopeExit answered([&slot] {
+        BOOST_SCOPE_EXIT_ALL(&slot) {
             slot.asking = false;
             slot.gate.open();
-        });
+        };
         slot.detail.clear();
         auto task = grant(ttl, deadline, &slot.detail);
         const result<Lease> granted = co_await std::move(task);

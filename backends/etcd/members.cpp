@@ -1,11 +1,11 @@
 #include "members.hpp"
 
 #include <algorithm>
+#include <boost/scope_exit.hpp>
 #include <utility>
 
 #include "errors.hpp"
 #include "holdfast/spi/net/endpoint.hpp"
-#include "holdfast/spi/scope_exit.hpp"
 
 namespace holdfast::etcd {
 namespace {
@@ -96,7 +96,9 @@ boot_clock::time_point Members::limit(const Connection& c, boot_clock::time_poin
 awaitable<bool> Members::turn(boot_clock::time_point deadline) {
     const auto mine = std::make_shared<Turn>();
     waiting_.push_back(mine);
-    const spi::ScopeExit over([this, &mine] { std::erase(waiting_, mine); });
+    BOOST_SCOPE_EXIT_ALL(this, &mine) {
+        std::erase(waiting_, mine);
+    };
     // What is sent with little time left ends in doubt.
     const auto begun = boot_clock::now(), until = begun + (deadline - begun) / 2;
     while (!mine->given && !closed_ && boot_clock::now() < until) {
@@ -181,10 +183,10 @@ awaitable<error_code> Members::compare_hosts(boot_clock::time_point deadline, st
     if (compared_) co_return error_code();
     if (comparing_) co_return make(Error::no_answer);
     comparing_ = true;
-    const spi::ScopeExit over([this] {
+    BOOST_SCOPE_EXIT_ALL(this) {
         comparing_ = false;
         comparison_.open();
-    });
+    };
     auto hearing = hear_hosts(deadline, detail);
     const error_code why = co_await std::move(hearing);
     compared_ = !why;
@@ -240,10 +242,10 @@ awaitable<error_code> Members::authenticate(boot_clock::time_point deadline, std
     named.set_password(password_);
     rpc::AuthenticateResponse reply;
     authenticating_ = true;
-    const spi::ScopeExit over([this] {
+    BOOST_SCOPE_EXIT_ALL(this) {
         authenticating_ = false;
         authenticated_.open();
-    });
+    };
     auto sending = send(
         {method::authenticate, named, reply, header_of<rpc::AuthenticateResponse>, Length::brief},
         deadline, detail);
@@ -278,7 +280,9 @@ awaitable<Members::Answer> Members::send(Post p, boot_clock::time_point deadline
             co_return answer;
         }
     }
-    const spi::ScopeExit over([this] { give_turn(); });
+    BOOST_SCOPE_EXIT_ALL(this) {
+        give_turn();
+    };
     std::string foreign;  // of another cluster: why that was refused
     bool passed = false;  // a connection took it no more
     for (std::size_t tried = 0; tried < size();) {
@@ -295,6 +299,7 @@ awaitable<Members::Answer> Members::send(Post p, boot_clock::time_point deadline
         answer.why = out.why;
         answer.doubt = answer.doubt || out.doubt;
         if (!answer.why) {
+            detail->clear();  // of a member that failed before
             ++answered_;
             cut_ = 0;
             patience_ = std::max(std::chrono::duration_cast<milliseconds>(took * 2),
@@ -329,7 +334,9 @@ awaitable<error_code> Members::follow(std::shared_ptr<Watcher> watcher, std::str
     if (closed_ || watcher->over()) co_return make_error_code(errc::closed);
     const auto c = connection();
     watcher_ = watcher;
-    const spi::ScopeExit over([this] { watcher_.reset(); });
+    BOOST_SCOPE_EXIT_ALL(this) {
+        watcher_.reset();
+    };
     auto following =
         c->follow({method, token_, request, longest(Length::list)}, *watcher, limit(*c, deadline));
     const error_code why = co_await std::move(following);

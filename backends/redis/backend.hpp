@@ -79,7 +79,7 @@ public:
                                                    boot_clock::time_point deadline);
     /// It is no primary any more: closes all connections, so that what it still says counts no
     /// more. The next request connects anew.
-    void leave();
+    virtual void leave();
     const ClockOffset& clock() const noexcept { return shared_->clock; }
     unsigned moves() const noexcept { return shared_->moves(); }
 
@@ -167,6 +167,7 @@ public:
 
 private:
     void demoted() override { subscriber_->reconnect(); }
+    void leave() override;
     void elsewhere() override { subscriber_->leave(); }
     std::string_view channel() const noexcept override { return subscriber_->channel(); }
     awaitable<void> give_back(std::string name, std::string owner);

@@ -97,9 +97,16 @@ bool RedisBackend::assign_unused(Keys& keys) const {
     for (std::size_t slot = 0; slot < slot_count && !has_slots; ++slot)
         has_slots = member_->has(static_cast<Slot>(slot));
     if (!has_slots) return false;
-    do
-        keys.assign(shared_->options.prefix, unused_name());
-    while (member_ && !member_->has(slot_of(keys.lock)));
+    const auto slot_with = [&](std::string_view name) {
+        keys.assign(shared_->options.prefix, name);
+        return slot_of(keys.lock);
+    };
+    // With a tag in the prefix all names have one slot, and another server may have that.
+    const bool one_slot = slot_with("a") == slot_with("b");
+    Slot slot = slot_with(unused_name());
+    while (member_ && !one_slot && !member_->has(slot))
+        slot = slot_with(unused_name());
+    if (member_ && !member_->has(slot)) keys = Keys();
     return true;
 }
 

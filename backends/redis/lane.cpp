@@ -36,8 +36,11 @@ void Lane::drive(Operation& op, boot_clock::time_point now) {
             write(command_, {&one, 1}, {});
             const auto begun = sent ? boot_clock::now() : now;
             sent = true;
-            const Reply* const r = link_.exchange(command_, script, begun, op.deadline, failed.why);
-            if (r != nullptr) op.answered(*r, &boot_clock::now);
+            const Reply* const r = link_.exchange(command_, script, begun, op.deadline);
+            if (r != nullptr)
+                op.answered(*r, &boot_clock::now);
+            else
+                failed = link_.why();
         }
     } catch (const std::exception&) {
         failed = out_of_memory();

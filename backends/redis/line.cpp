@@ -78,6 +78,12 @@ awaitable<void> QueueBackend::release(std::span<spi::Held* const> all) {
         if (h->released != ReleaseResult::unreachable) waiters_.forget(h->owner);
 }
 
+void QueueBackend::leave() {
+    // They ask the server that has their slots now, and that one has their messages.
+    waiters_.clear();
+    RedisBackend::leave();
+}
+
 awaitable<void> QueueBackend::close() {
     subscriber_->close();
     auto task = RedisBackend::close();

@@ -71,6 +71,10 @@ resp::Target data_target(const spi::Settings& s) {
     resp::Target t(s, s.text("mode") != "plain");
     if (!of_sentinels(s.scheme)) return t;
     t.port = 0;
+    // The servers may be where one of the Sentinels is.
+    const auto away = [](const spi::Endpoint& e) { return !spi::on_this_machine(e.host); };
+    if (const auto at = std::find_if(s.hosts.begin(), s.hosts.end(), away); at != s.hosts.end())
+        t.host = at->host;
     if (const auto primary = primary_of(s.path)) t.database = primary->database;
     return t;
 }

@@ -2,8 +2,7 @@
 
 #include <algorithm>
 #include <boost/asio/steady_timer.hpp>
-
-#include "holdfast/spi/scope_exit.hpp"
+#include <boost/scope_exit.hpp>
 
 namespace holdfast::redlock {
 namespace {
@@ -90,7 +89,9 @@ private:
     }
     void finish(boot_clock::time_point now) {
         over_ = true;
-        const spi::ScopeExit ended([this] { std::exchange(done_, {})(); });
+        BOOST_SCOPE_EXIT_ALL(this) {
+            std::exchange(done_, {})();
+        };
         if (decided_)
             for (const auto& node : deployment_->set->nodes)
                 if (open_[node->index] > 0) node->set_slow(now);

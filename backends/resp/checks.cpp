@@ -97,14 +97,15 @@ std::vector<std::vector<std::string>> questions(const Touched& touched) {
     if (!touched.sibling.empty()) rights.push_back(touched.sibling);
     rights.push_back(touched.channel);
     // Several patterns in one CONFIG GET need Redis 7. No script has that digest.
-    return {{"INFO"},
-            {"TIME"},
-            {"CONFIG", "GET", "*append*"},
-            {"CONFIG", "GET", "stop-writes-on-bgsave-error"},
-            {"CONFIG", "GET", "min-replicas-*"},
-            {"CONFIG", "GET", "timeout"},
-            {"EVALSHA", std::string(40, '0'), "0"},
-            std::move(rights)};
+    std::vector<std::vector<std::string>> all{{"INFO"},
+                                              {"TIME"},
+                                              {"CONFIG", "GET", "*append*"},
+                                              {"CONFIG", "GET", "stop-writes-on-bgsave-error"},
+                                              {"CONFIG", "GET", "min-replicas-*"},
+                                              {"CONFIG", "GET", "timeout"},
+                                              {"EVALSHA", std::string(40, '0'), "0"}};
+    if (!touched.lock.empty()) all.push_back(std::move(rights));
+    return all;
 }
 
 void note_answer(Facts& facts, std::size_t question, const Reply* reply) {
@@ -179,7 +180,10 @@ Found fsync_on_rewrite(const Facts& f) {
 
 Found role(const Facts& f) {
     if (!asked(f)) return not_asked();
-    return f.text("role") == "slave" ? spi::unsafe("this server is a replica") : spi::sound();
+    if (f.text("role") == "slave") return spi::unsafe("this server is a replica");
+    if (f.has("role") && f.text("role") != "master")
+        return spi::unsafe("its role is " + std::string(f.text("role")));
+    return spi::sound();
 }
 
 Found replicas(const Facts& f) {

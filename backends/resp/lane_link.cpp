@@ -246,7 +246,7 @@ spi::Failure LaneLink::open(boot_clock::time_point& now, boot_clock::time_point 
 }
 
 const Reply* LaneLink::exchange(Command& c, const Script* script, boot_clock::time_point now,
-                                boot_clock::time_point deadline, error_code& why) {
+                                boot_clock::time_point deadline) {
     for (bool whole = false;; whole = true) {
         put(c, 0, now);
         const Reply* r = receive(now, deadline);
@@ -255,7 +255,6 @@ const Reply* LaneLink::exchange(Command& c, const Script* script, boot_clock::ti
             close(make(Error::closed));
             r = nullptr;
         }
-        why = r == nullptr ? why_.why : error_code();
         if (r == nullptr) return nullptr;
         if (r->is(Reply::Type::error) && from_reply(r->text) == make(Error::read_only))
             leave_replica(now);

@@ -69,11 +69,11 @@ public:
     /// approximately, to save a look at the clock; looked at anew where it has waited.
     spi::Failure open(boot_clock::time_point& now, boot_clock::time_point deadline);
     /// Sends one command and returns its reply, which lives until the next call. Null: there is
-    /// none, or the server has moved meanwhile, and the connection is closed. With a script: sends
-    /// its whole text when the server has forgotten it. In the steady state one send and one
-    /// receive, which allocate nothing.
+    /// none, or the server has moved meanwhile, and the connection is closed; why() says more. With
+    /// a script: sends its whole text when the server has forgotten it. In the steady state one
+    /// send and one receive, which allocate nothing.
     const Reply* exchange(Command&, const Script*, boot_clock::time_point now,
-                          boot_clock::time_point deadline, error_code& why);
+                          boot_clock::time_point deadline);
 
 private:
     /// The server has moved since it connected.

@@ -41,9 +41,15 @@ public:
                     "this server is not part of a Redis Cluster (cluster-enabled no); write "
                     "redis://HOST"};
         // One of a cluster leads to its primary by itself.
-        if (value_of(r, "role") == "replica" && !in_cluster_)
+        const auto role = value_of(r, "role");
+        if (role == "replica" && !in_cluster_)
             return {make(Error::read_only),
                     "READONLY: this server is a replica; give the URL of its primary"};
+        // KeyDB's active-replica, for one: another server takes writes as well.
+        if (!role.empty() && role != "master" && !in_cluster_)
+            return {make(Error::refused_command), "this server's role is " +
+                                                      std::string(shown(role)) +
+                                                      ", and a lock needs one primary"};
         if (value_of(r, "server") == "redis" && !version.empty() && too_old(version))
             return {make(Error::too_old), "the server is Redis " + std::string(version)};
         return {};

@@ -21,6 +21,7 @@ public:
     void forget(std::string_view owner) {
         if (const auto at = all_.find(owner); at != all_.end()) all_.erase(at);
     }
+    void clear() { all_.clear(); }
     /// Null: never ours, or forgotten. Its place has gone when its acquisition has ended.
     const std::weak_ptr<void>* find(std::string_view owner) const {
         const auto at = all_.find(owner);

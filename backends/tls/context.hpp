@@ -15,6 +15,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <new>
 #include <string>
 #include <utility>
 #include <vector>
@@ -169,11 +170,11 @@ inline std::shared_ptr<Context> make_context(const Options& o, Context::Warn war
 inline void expect(SSL* session, const std::string& name) {
     error_code numeric;
     asio::ip::make_address(name, numeric);
-    if (!numeric) {
-        X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(session), name.c_str());
+    if (!numeric && X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(session), name.c_str()) == 1)
         return;
-    }
-    SSL_set1_host(session, name.c_str());
+    // What OpenSSL takes for no address (fe80::1%eth0) is no certificate's host either.
+    if (SSL_set1_host(session, name.c_str()) != 1) throw std::bad_alloc();
+    if (!numeric) return;
     // SSL_set_tlsext_host_name without its old-style cast.
     std::string copy = name;
     SSL_ctrl(session, SSL_CTRL_SET_TLSEXT_HOSTNAME, TLSEXT_NAMETYPE_host_name, copy.data());

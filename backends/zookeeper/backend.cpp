@@ -115,8 +115,7 @@ awaitable<void> ZooKeeperBackend::close() {
 // --- attempt
 // ----------------------------------------------------------------------------------------
 
-awaitable<void> ZooKeeperBackend::attempt(std::span<spi::Attempt* const> items) {
-    std::vector<spi::Attempt*> all(items.begin(), items.end());
+awaitable<void> ZooKeeperBackend::attempt(std::span<spi::Attempt* const> all) {
     // All requests first, so that they share a round trip.
     for (spi::Attempt* a : all) {
         QueueNodePtr p = place_of(a->place);
@@ -247,8 +246,7 @@ awaitable<bool> ZooKeeperBackend::left(QueueNodePtr p, boot_clock::time_point de
     co_return p->ended();
 }
 
-awaitable<void> ZooKeeperBackend::withdraw(std::span<spi::Attempt* const> items) {
-    std::vector<spi::Attempt*> all(items.begin(), items.end());
+awaitable<void> ZooKeeperBackend::withdraw(std::span<spi::Attempt* const> all) {
     for (spi::Attempt* a : all) {
         const QueueNodePtr p = place_of(a->place);
         if (!p) continue;
@@ -268,8 +266,7 @@ awaitable<void> ZooKeeperBackend::withdraw(std::span<spi::Attempt* const> items)
     }
 }
 
-awaitable<void> ZooKeeperBackend::release(std::span<spi::Held* const> items) {
-    std::vector<spi::Held*> all(items.begin(), items.end());
+awaitable<void> ZooKeeperBackend::release(std::span<spi::Held* const> all) {
     for (spi::Held* h : all) {
         h->released = ReleaseResult::unreachable;
         const QueueNodePtr p = place_of(h->place);

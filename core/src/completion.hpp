@@ -21,7 +21,7 @@
 #include <vector>
 
 #include "callback_pool.hpp"
-#include "holdfast/spi/fork_generation.hpp"
+#include "holdfast/detail/fork_generation.hpp"
 
 namespace holdfast {
 

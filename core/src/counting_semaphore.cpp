@@ -6,7 +6,7 @@
 #include <boost/asio/system_executor.hpp>
 #include <list>
 
-#include "holdfast/spi/fork_guarded.hpp"
+#include "holdfast/detail/fork_guarded.hpp"
 #include "std_adapter.hpp"
 
 namespace holdfast {

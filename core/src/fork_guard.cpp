@@ -1,4 +1,4 @@
-#include "holdfast/spi/fork_generation.hpp"
+#include "holdfast/detail/fork_generation.hpp"
 
 #include <pthread.h>
 #include <sys/mman.h>

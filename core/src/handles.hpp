@@ -5,7 +5,7 @@
 #include <optional>
 #include <utility>
 
-#include "holdfast/spi/fork_guarded.hpp"
+#include "holdfast/detail/fork_guarded.hpp"
 #include "holdfast/spi/lease_body.hpp"
 
 namespace holdfast::spi {

@@ -4,7 +4,7 @@
 
 #include "complete_on_system.hpp"
 #include "handles.hpp"
-#include "holdfast/spi/fork_generation.hpp"
+#include "holdfast/detail/fork_generation.hpp"
 
 namespace holdfast {
 

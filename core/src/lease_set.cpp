@@ -9,7 +9,7 @@
 #include <stdexcept>
 
 #include "complete_on_system.hpp"
-#include "holdfast/spi/fork_guarded.hpp"
+#include "holdfast/detail/fork_guarded.hpp"
 
 namespace holdfast {
 namespace {

@@ -4,7 +4,7 @@
 #include <condition_variable>
 #include <exception>
 
-#include "holdfast/spi/fork_guarded.hpp"
+#include "holdfast/detail/fork_guarded.hpp"
 #include "std_adapter.hpp"
 
 namespace holdfast {

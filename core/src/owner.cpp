@@ -13,7 +13,7 @@
 #include <system_error>
 
 #include "config/text.hpp"
-#include "holdfast/spi/fork_generation.hpp"
+#include "holdfast/detail/fork_generation.hpp"
 
 namespace holdfast::spi {
 namespace {

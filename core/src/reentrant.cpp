@@ -10,7 +10,7 @@
 #include "async_acquisition.hpp"
 #include "backend_lock.hpp"
 #include "complete_on_system.hpp"
-#include "holdfast/spi/fork_guarded.hpp"
+#include "holdfast/detail/fork_guarded.hpp"
 #include "holdfast/spi/forwarding_lease.hpp"
 #include "std_adapter.hpp"
 

@@ -6,7 +6,7 @@
 #include <memory>
 #include <utility>
 
-#include "holdfast/spi/fork_guarded.hpp"
+#include "holdfast/detail/fork_guarded.hpp"
 
 namespace holdfast {
 

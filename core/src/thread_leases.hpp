@@ -5,8 +5,8 @@
 #include <thread>
 #include <vector>
 
+#include "holdfast/detail/fork_guarded.hpp"
 #include "holdfast/lease.hpp"
-#include "holdfast/spi/fork_guarded.hpp"
 
 namespace holdfast {
 

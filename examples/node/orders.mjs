@@ -15,7 +15,7 @@ for (let n = 0; n < Number(count); ++n) {
     }
 }
 await client.lock(name).then(async (lease) => {
-    await client.lock(name, { wait: 0.05 }).catch((error) => console.log(`${error.name}, code ${error.code}`));
+    await client.lock(name, { wait: 1 }).catch((error) => console.log(`${error.name}, code ${error.code}`));
     await lease[Symbol.asyncDispose]();
 });
 client.close();

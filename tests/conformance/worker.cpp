@@ -181,8 +181,10 @@ int work(const std::string& url, const std::string& name, const std::string& fol
 }
 
 int jump(const std::string& url, const std::string& name, const std::string& seconds) {
-    const auto client = hf::Client::open(url).value();
-    const auto lock = client.make_lock(name, {.ttl = 2s}).value();
+    hf::ClientOptions options;
+    options.events = hf::log_to_stderr(hf::Verbosity::trouble);
+    const auto client = hf::Client::open(url, options).value();
+    const auto lock = client.make_lock(name, {.ttl = 4s}).value();
     auto lease = lock->acquire().value();
     const auto before = std::time(nullptr);
     lab::WallClock clock(std::getenv("HOLDFAST_CLOCK_SHIM"));

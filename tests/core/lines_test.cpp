@@ -9,6 +9,7 @@
 #include <boost/asio/use_future.hpp>
 #include <future>
 #include <holdfast/async_lock.hpp>
+#include <holdfast/async_with_lock.hpp>
 #include <holdfast/holdfast.hpp>
 #include <ranges>
 #include <sstream>
@@ -92,7 +93,7 @@ TEST_CASE("a client member may be empty, and says closed", "[core]") {
     CHECK(service.client.url().empty());
     CHECK(service.client.stats().acquired == 0);
     CHECK(!service.client.capabilities().has(hf::Capability::fencing));
-    auto listing = service.client.async_list({}, 1, nullptr, asio::use_future);
+    auto listing = service.client.async_list(asio::use_future);
     CHECK_THROWS_AS(listing.get(), boost::system::system_error);
     service.client.close();
     service.client = memory();
@@ -111,6 +112,12 @@ TEST_CASE("a fencing token is printed, hashed and compared", "[core]") {
     CHECK(to_string(hf::Outcome::done) == "done");
     CHECK(to_string(hf::Outcome::abandoned) == "abandoned");
 }
+
+template <class L>
+concept TakesSeconds = requires(const L& lock) {
+    lock.acquire(5s);
+};
+static_assert(!TakesSeconds<hf::Lock>);  // in some libraries the time to wait, in others the ttl
 
 TEST_CASE("acquiring is const, and waits as long as std's mutexes would", "[core]") {
     const auto client = memory();
@@ -142,6 +149,62 @@ TEST_CASE("coroutines await without a token", "[core]") {
     CHECK(run(ask(client)) == 4);
     holdfast::lab::wait_until([&] { return held.lost_reason() == hf::errc::revoked; }, 10s,
                               "it is told of the break");
+}
+
+TEST_CASE("operators' calls take a token behind what they are asked for", "[core]") {
+    const auto client = memory();
+    const auto election = client.make_election("e").value();
+    const auto held = client.make_lock("a").value()->acquire().value();
+    using asio::use_future;
+    CHECK(client.async_examine(use_future).get().verdict() == hf::Verdict::sound);
+    CHECK(client.async_inspect("a", use_future).get().holders.size() == 1);
+    CHECK(client.async_list(use_future).get().size() == 1);
+    CHECK(client.async_list("b", use_future).get().empty());
+    CHECK(client.async_list("a", 5, use_future).get().size() == 1);
+    CHECK(client.async_request_release("a", use_future).get().size() == 1);
+    CHECK(client.async_request_release("a", hf::HolderFilter(), use_future).get().size() == 1);
+    CHECK(client.async_break_lock("a", hf::BreakOptions(), use_future).get().size() == 1);
+    CHECK_THROWS_AS(client.async_break_lock("b", use_future).get(), boost::system::system_error);
+    CHECK_FALSE(election.async_leader(use_future).get().has_value());
+    const auto term = election.campaign("one").value();
+    CHECK(election.async_observe({}, use_future).get()->value == "one");
+}
+
+TEST_CASE("a lazy operation owns its note", "[core]") {
+    const auto client = memory();
+    const auto lock = client.make_lock("a").value();
+    const std::string text = "a note that is longer than what a string keeps in itself";
+    const auto shown = [&](auto lazy, auto run_it) {
+        const auto held = run_it(std::move(lazy));
+        CHECK(client.inspect("a").value().holders.at(0).note == text);
+    };
+    // Each is made with a note that has ended when the operation begins.
+    const auto with = [&](auto make) {
+        const auto note = std::make_unique<std::string>(text);
+        auto made = make(hf::AcquireOptions{.wait = 5s, .note = *note});
+        note->assign(text.size(), '-');
+        return made;
+    };
+    const auto begin = [](auto lazy) { return std::move(lazy)(asio::use_future).get(); };
+    shown(with([&](auto o) { return lock->async_acquire(o); }), begin);
+    const hf::Reentrant<int> again(client, "a");
+    shown(with([&](auto o) { return again.async_acquire(7, o); }), begin);
+    asio::io_context loop;
+    const hf::async_lock here(loop.get_executor(), client.make_lock("a").value());
+    shown(with([&](auto o) { return here.async_acquire(o); }), [&](auto lazy) {
+        auto held = std::move(lazy)(asio::use_future);
+        loop.run();
+        return held.get();
+    });
+    shown(with([&](auto o) {
+              return hf::async_acquire_all({*lock}, {.wait = o.wait, .note = o.note});
+          }),
+          begin);
+    auto looks = [&]() -> asio::awaitable<void> {
+        CHECK(client.inspect("a").value().holders.at(0).note == text);
+        co_return;
+    };
+    run(with([&](auto o) { return hf::async_with_lock(*lock, o, looks); }));
 }
 
 TEST_CASE("std's adapters are made from a client and a name", "[core]") {

@@ -133,6 +133,8 @@ TEST_CASE("a term of office ends with the function", "[core]") {
     CHECK(value.value() == "one");
     CHECK_FALSE(election.leader().value());
     CHECK(election.lead("two", [&] { server.lose("e"); }).error() == hf::errc::lost);
+    server.hold("e");
+    CHECK(election.lead("three", {.wait = 0ms}, [] {}).error() == hf::errc::contended);
 }
 
 TEST_CASE("async_with_lock: the result, an exception, and the release", "[core]") {
@@ -155,6 +157,7 @@ TEST_CASE("async_with_lock: the result, an exception, and the release", "[core]"
     CHECK(ended(client) == hf::PreviousHolder::abandoned);
     auto leads = [&]() -> asio::awaitable<int> { co_return 3; };
     CHECK(run(hf::async_lead(client.make_election("e").value(), "v", {}, leads)) == 3);
+    CHECK(run(hf::async_lead(client.make_election("e").value(), "v", leads)) == 3);
 }
 
 TEST_CASE("async_with_lock: a loss cancels what runs under the lock", "[core]") {

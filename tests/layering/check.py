@@ -125,7 +125,7 @@ def check_include(tree, path, name, owned):
         return None if mine in ("cli", "core/c") else f"{mine} includes {target}: for the command and the C interface"
     if mine in BESIDE_CORE and target.startswith("core/src/"):
         return None if mine == "core/c" and target in FOR_C else f"{target} is core's own, also for {mine}"
-    if mine == "examples" and (theirs != "core" or target.startswith("core/include/holdfast/spi/")):
+    if mine == "examples" and (theirs != "core" or target.startswith(("core/include/holdfast/spi/", "core/include/holdfast/detail/"))):
         return f"an example includes {target}: a user's program has the installed interface only"
     if mine == "core":
         return f"core includes {target}: it may know no other part"
@@ -258,8 +258,7 @@ def files(tree):
 
 
 PUBLIC_HEADER = re.compile(r"core/include/holdfast/\w+\.hpp")
-# ForkGuarded is in namespace holdfast, and a template.
-NAMES_SPI = re.compile(r"\bspi\b(?!/fork_guarded\.hpp)")
+NAMES_SPI = re.compile(r"\bspi\b")
 IMPORT = re.compile(r"^\s*(?:from|import) (\w+)", re.M)
 
 
@@ -360,6 +359,7 @@ BAD = {
     "tests/example-backend/az.cpp": '#include "secret.hpp"\n',
     "examples/leader/as.cpp": '#include "../../bench/t.hpp"\n',
     "examples/leader/at.cpp": '#include <holdfast/spi/net/gate.hpp>\n',
+    "examples/leader/detail.cpp": '#include <holdfast/detail/lock.hpp>\n',
     "core/src/bf.cpp": '#include "../json/bg.hpp"\n',
     "core/json/bh.cpp": '#include "secret.hpp"\n',
     "core/c/src/bi.cpp": '#include "secret.hpp"\n',
@@ -374,8 +374,8 @@ BAD = {
 }
 GOOD = {
     "core/include/holdfast/ok.hpp": "#include <vector>\n",
-    "core/include/holdfast/ca.hpp": '#include "holdfast/spi/fork_guarded.hpp"\n',
-    "core/include/holdfast/spi/fork_guarded.hpp": "#include <mutex>\n",
+    "core/include/holdfast/ca.hpp": '#include "holdfast/detail/lock.hpp"\n',
+    "core/include/holdfast/detail/lock.hpp": "#include <mutex>\n",
     "core/include/holdfast/spi/cb.hpp": "namespace holdfast::spi {\n}\n",
     "core/include/holdfast/spi/net/gate.hpp": "#include <vector>\n",
     "backends/pigeon/am.cpp": '#include <pigeon/client.h>\n#include <loft.h>\n#include <sys/types.h>\n',

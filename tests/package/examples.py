@@ -231,14 +231,33 @@ class Examples:
         output = self.run(self.cli, "--url", url, "run", "-n", name, "--", "sh", "-c", "echo $HOLDFAST_PREVIOUS")
         expect("coroutine-service: the next holder learns that its work was done", output == "released\n", output)
 
+    def jobs(self, what, *commands):
+        words = [word for command in commands for word in ("--", *command)]
+        library = next(self.prefix.glob("lib*/**/libholdfast-c.so.1"))
+        output = self.run(sys.executable, self.source / "tests/package/jobs_example.py", self.lab, *words,
+                          env={**self.env, "HOLDFAST_C_LIBRARY": str(library), "PYTHONPATH": str(self.source / "core/python")})
+        expect(f"{what}: processes work one at a time", f"{10 * len(commands)} jobs of {len(commands)} processes" in output, output)
+
+    def in_c(self):
+        return [self.program("c", "orders")]
+
+    def in_python(self):
+        return [sys.executable, self.source / "examples/python/orders.py"]
+
+    def c(self, _):
+        self.jobs("c", *[self.in_c()] * 3)
+
+    def python(self, _):
+        self.jobs("python", *[self.in_python()] * 3)
+
     def node(self, _):
         modules = self.work / "node"
         self.run("cmake", f"-DSOURCE={self.source / 'examples/node'}", f"-DTARGET={modules}", "-P",
                  self.source / "cmake/install_node_modules.cmake")
-        library = next(self.prefix.glob("lib*/**/libholdfast-c.so.1"))
-        output = self.run(sys.executable, self.source / "tests/package/node_example.py", "node", self.source / "examples/node",
-                          modules, self.lab, env={**self.env, "HOLDFAST_C_LIBRARY": str(library)})
-        expect("node: processes work one at a time", "30 jobs of 3 processes" in output, output)
+        for file in (self.source / "examples/node").glob("*.mjs"):  # beside the modules, where Node looks for them
+            shutil.copy(file, modules)
+        node = ["node", modules / "orders.mjs"]
+        self.jobs("node", node, node, self.in_c(), self.in_python())
 
     def all(self, only):
         folders = sorted(p.parent.name for p in self.source.glob("examples/*/README.md"))

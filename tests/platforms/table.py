@@ -24,6 +24,8 @@ NAMES = {"debian-12-clang": "Debian 12, clang", "debian-13": "Debian 13", "debia
          "arm64": "Debian 12, arm64 (under qemu)"}
 # What most of the suite is about comes first.
 SHOWN = ("Boost", "hiredis", "libpqxx", "MariaDB Connector/C", "Redis", "Valkey", "PostgreSQL", "MariaDB", "etcd", "ZooKeeper servers")
+# Where tests/platforms/run starts no servers, and what is built without their clients.
+SERVERLESS = {"arm64": ("Boost", "SQLite")}
 
 
 def facts():
@@ -79,7 +81,7 @@ def row(name, run):
         said += " (of the suite only " + run["filter"].replace("|", "\\|") + ")"
     tick = "✓ " if passed and not failed and not run["filter"] else ""
     what = ", ".join(f"{what} {short(versions[what]).removesuffix('.0') if what == 'PostgreSQL' else short(versions[what])}"
-                     for what in SHOWN if what in versions)
+                     for what in SERVERLESS.get(name, SHOWN) if what in versions)
     return f"| {NAMES[name]} | {compiler} | {what} | {run['date']} | {tick}{said} | {parts} |"
 
 

@@ -341,14 +341,9 @@ awaitable<spi::Answer<Examination>> ClusterBackend::examine(boot_clock::time_poi
     if (!all) co_return all.error();
     Examination found;
     found.capabilities = capabilities_;
-    for (Node* node : *all) {
-        auto asking = node->backend->examine(deadline);
-        const auto one = co_await std::move(asking);
-        if (!one) co_return one.error();
-        found.findings.insert(found.findings.end(), one->findings.begin(), one->findings.end());
-    }
     auto looking = examine_cluster(*all, *members_, settings_, deadline, found.findings);
-    co_await std::move(looking);
+    spi::Failure unreachable = co_await std::move(looking);
+    if (unreachable) co_return unreachable;
     co_return found;
 }
 

@@ -14,6 +14,11 @@ std::string counted(long long n, const std::string& one) {
     return std::to_string(n) + " " + one + (n == 1 ? "" : "s");
 }
 
+Found judge_answers(const Facts& f) {
+    if (f.has("silent")) return spi::slow(std::string(f.text("silent")));
+    return spi::sound();
+}
+
 Found judge_replica(const Facts& f) {
     const auto n = f.number("connected_slaves");
     if (!n) return spi::unknown("this user may not ask INFO");
@@ -115,6 +120,8 @@ asio::awaitable<std::string> text_of(Node& node, std::vector<std::string> words,
 
 const std::vector<spi::Check>& node_checks() {
     static const std::vector<spi::Check> all{
+        {"redis.answers", "the names in its slots cannot be locked until a replica takes over",
+         "look at that server and its network", judge_answers},
         {"redis.cluster_state", "it refuses every lock until a majority of the primaries is back",
          "CLUSTER INFO there, and its log", judge_state},
         {"redis.cluster_replica",
@@ -156,16 +163,34 @@ const std::vector<spi::Check>& cluster_checks() {
 }
 [[maybe_unused]] const auto& cluster_checks_at_load = cluster_checks();
 
-asio::awaitable<void> examine_cluster(const std::vector<Node*>& primaries, const Members& members,
-                                      const spi::Settings& settings,
-                                      boot_clock::time_point deadline, std::vector<Finding>& into) {
+asio::awaitable<spi::Failure> examine_cluster(const std::vector<Node*>& primaries,
+                                              const Members& members, const spi::Settings& settings,
+                                              boot_clock::time_point deadline,
+                                              std::vector<Finding>& into) {
     Facts set;
     set.where = settings.display();
     std::set<std::string> hosts;
     std::optional<std::int64_t> first;
+    std::string first_display;
+    spi::Failure unreachable(make(Error::uncovered));
+    bool answered = false;
+    auto left = static_cast<std::int64_t>(primaries.size()) + 1;
     for (Node* node : primaries) {
+        spi::note_host(set, hosts, node->endpoint.host);
         Facts facts;
         facts.where = node->display;
+        // One that hangs leaves time for the others.
+        const auto now = boot_clock::now();
+        auto examining = node->backend->examine(now + (deadline - now) / left--);
+        auto one = co_await std::move(examining);
+        if (!one) {
+            unreachable = std::move(one).error();
+            facts.set("silent", unreachable.text());
+            spi::judge({node_checks().data(), 1}, facts, into);
+            continue;
+        }
+        answered = true;
+        into.insert(into.end(), one->findings.begin(), one->findings.end());
         facts.set("ttl_ms", settings.duration("ttl").count());
         const std::vector<std::vector<std::string>> questions{
             {"CLUSTER", "INFO"}, {"INFO", "replication"}, {"CONFIG", "GET", "cluster-*"}};
@@ -181,19 +206,22 @@ asio::awaitable<void> examine_cluster(const std::vector<Node*>& primaries, const
             const auto offset = node->backend->clock().server_ms(boot_clock::now()) - wall_ms();
             if (first) {
                 facts.set("ahead_ms", offset - *first);
-                facts.set("first", primaries.front()->display);
+                facts.set("first", first_display);
+            } else {
+                first = offset;
+                first_display = node->display;
             }
-            first = first.value_or(offset);
         }
         spi::judge(node_checks(), facts, into);
-        spi::note_host(set, hosts, node->endpoint.host);
     }
+    if (!answered) co_return unreachable;
     long long uncovered = 0;
     for (std::size_t s = 0; s < slot_count; ++s)
         if (members.of(static_cast<Slot>(s)) == nullptr) ++uncovered;
     set.set("uncovered", uncovered);
     set.set("primaries", static_cast<long long>(primaries.size()));
     spi::judge(cluster_checks(), set, into);
+    co_return spi::Failure();
 }
 
 }  // namespace holdfast::redis

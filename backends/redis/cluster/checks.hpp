@@ -13,9 +13,9 @@ namespace holdfast::redis {
 const std::vector<spi::Check>& node_checks();
 const std::vector<spi::Check>& cluster_checks();
 
-/// Adds what is found of the primaries, and of their slots.
-asio::awaitable<void> examine_cluster(const std::vector<Node*>& primaries, const Members&,
-                                      const spi::Settings&, boot_clock::time_point deadline,
-                                      std::vector<Finding>& into);
+/// Adds what is found of the primaries, and of their slots. An error: none of them answered.
+asio::awaitable<spi::Failure> examine_cluster(const std::vector<Node*>& primaries, const Members&,
+                                              const spi::Settings&, boot_clock::time_point deadline,
+                                              std::vector<Finding>& into);
 
 }  // namespace holdfast::redis

@@ -11,9 +11,12 @@ spi::Lane* ClusterLane::of(std::string_view name) {
     key_.assign(prefix_).append(name);
     Node* const node = members_->of(slot_of(key_));
     if (node == nullptr) return nullptr;
-    for (const auto& [of, lane] : lanes_)
-        if (of == node) return lane.get();
-    return lanes_.emplace_back(node, node->backend->open_lane()).second.get();
+    for (const Of& one : lanes_)
+        if (one.node == node) return one.lane.get();
+    // A server that was left may never be used again, which would close the connection to it.
+    std::erase_if(lanes_, [](const Of& one) { return one.moves != one.node->backend->moves(); });
+    return lanes_.emplace_back(Of{node, node->backend->moves(), node->backend->open_lane()})
+        .lane.get();
 }
 
 void ClusterLane::attempt(spi::Attempt& a) noexcept {

@@ -2,7 +2,6 @@
 #pragma once
 #include <memory>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "members.hpp"
@@ -18,13 +17,18 @@ public:
     void release(spi::Held&) noexcept override;
 
 private:
+    struct Of {
+        Node* node;
+        unsigned moves;  ///< of its server, when the lane was made
+        std::unique_ptr<spi::Lane> lane;
+    };
     /// Null: the slot has no known server.
     spi::Lane* of(std::string_view name);
 
     const std::shared_ptr<Members> members_;
     const std::string prefix_;
     std::string key_;  // keeps its memory
-    std::vector<std::pair<Node*, std::unique_ptr<spi::Lane>>> lanes_;
+    std::vector<Of> lanes_;
 };
 
 }  // namespace holdfast::redis

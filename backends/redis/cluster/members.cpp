@@ -162,11 +162,15 @@ asio::awaitable<void> Members::ask_all(boot_clock::time_point deadline) {
     std::size_t primaries = 0;
     for (const auto& node : nodes_)
         if (node->primary) to.push_back(node.get()), ++primaries;
-    // Where too few answer, those of the URL may know more: their names may lead elsewhere by now.
-    for (const spi::Endpoint& seed : settings_.hosts) {
-        if (!few_) break;
-        Node& node = at(seed);
-        if (!node.primary) to.push_back(&node);
+    // Where too few answer, those of the URL may know more, since their names may lead elsewhere by
+    // now, and those that the few have named: others may have taken over long ago.
+    const auto also = [&](const spi::Endpoint& e) {
+        Node* const node = &at(e);
+        if (std::find(to.begin(), to.end(), node) == to.end()) to.push_back(node);
+    };
+    if (few_) {
+        std::for_each(settings_.hosts.begin(), settings_.hosts.end(), also);
+        std::for_each(named_.begin(), named_.end(), also);
     }
     const auto round = std::make_shared<Round>();
     for (Node* node : to) {
@@ -190,9 +194,12 @@ asio::awaitable<void> Members::ask_all(boot_clock::time_point deadline) {
     }
     // The word of a minority counts only where nothing is known.
     few_ = round->views.size() < enough;
-    if (round->views.empty() || (few_ && known_) || closed_) co_return;
+    if (round->views.empty() || closed_) co_return;
+    const SlotTable table = merged(round->views);
+    named_ = few_ ? table.primaries : std::vector<spi::Endpoint>();
+    if (few_ && known_) co_return;
     decided_ = boot_clock::now();
-    take(merged(round->views));
+    take(table);
 }
 
 // Ends before its round does, so that the error says why.
@@ -240,9 +247,11 @@ void Members::take(const SlotTable& table) {
     std::vector<std::pair<Node*, Node*>> gone;
     for (const auto& node : nodes_) {
         const bool now = std::find(owners.begin(), owners.end(), node.get()) != owners.end();
-        if (std::exchange(node->primary, now) && !now) gone.emplace_back(node.get(), nullptr);
+        const bool before = std::exchange(node->primary, now);
+        if (before && !now) gone.emplace_back(node.get(), nullptr);
         // It was asked for the slots only.
-        if (first && !now) node->backend->leave();
+        if (!before && !now && (first || std::exchange(node->answered, false)))
+            node->backend->leave();
     }
     for (std::size_t s = 0; s < slot_count; ++s) {
         const auto owner = table.owner[s];

@@ -82,6 +82,7 @@ private:
     boot_clock::time_point decided_;  // most had answered
     boot_clock::time_point wanted_until_;
     spi::Failure failed_;
+    std::vector<spi::Endpoint> named_;  // by too few, the last time
     std::size_t rounds_ = 0;
     bool known_ = false, whole_ = false, few_ = true;
     bool watching_ = false, again_ = false, closed_ = false;

@@ -59,8 +59,12 @@ void ServerConnection::close() noexcept {
 spi::Answer<std::string> ServerConnection::connect_host(
     std::size_t host, Server::Opening& opening, const Limits& limits,
     std::optional<boot_clock::time_point> look_up) {
+    if (look_up) look_up = std::min(*look_up, limits.silence);
     const auto where = server_.hosts.addresses(host, look_up);
-    if (!where) return where.error();
+    if (!where) {
+        if (look_up && boot_clock::now() >= *look_up) server_.hosts.silent(host);
+        return where.error();
+    }
     spi::Failure last(server_.errors.make(Error::unresolved));
     for (std::size_t i = 0; i < where->size(); ++i) {
         // Each address gets its share of the time, so that a dead one does not take all of it.

@@ -138,8 +138,4 @@ void Backend::heard(const Step& s, spi::Held& h) {
         waiters_->freed(s.key);
 }
 
-std::unique_ptr<spi::Lane> Backend::open_lane() {
-    return make_lane(shared_);
-}
-
 }  // namespace holdfast::postgresql

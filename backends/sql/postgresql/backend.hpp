@@ -30,6 +30,4 @@ private:
     std::shared_ptr<Listener> listener_;
 };
 
-std::unique_ptr<spi::Lane> make_lane(std::shared_ptr<Shared>);
-
 }  // namespace holdfast::postgresql

@@ -29,8 +29,8 @@ private:
 
 }  // namespace
 
-std::unique_ptr<spi::Lane> make_lane(std::shared_ptr<Shared> shared) {
-    return std::make_unique<Lane>(shared);
+std::unique_ptr<spi::Lane> Backend::open_lane() {
+    return std::make_unique<Lane>(shared_);
 }
 
 }  // namespace holdfast::postgresql

@@ -16,12 +16,6 @@ using sql::Change, sql::Steps, sql::TableRow, sql::TableRows;
 Said read(Connection&, const std::vector<std::string>& keys, boot_clock::time_point deadline,
           TableRows&);
 
-/// Writes rows. `done`: the names written, and whether a client waits for each that was not
-/// notified. Of several, those that somebody else has locked are left out; for a single one that is
-/// waited, up to `patience`.
-Said write(Connection&, const std::vector<Change>&, sql::Written& done,
-           milliseconds patience = milliseconds(100));
-
 /// The rows of the table, as the rules of a name need them.
 class Table final : public sql::Table {
 public:

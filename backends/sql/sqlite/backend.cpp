@@ -72,10 +72,6 @@ spi::awaitable<void> Backend::withdraw(std::span<spi::Attempt* const> items) {
         items[i]->withdrawal = answered ? work->steps[i].error : gone();
 }
 
-std::unique_ptr<spi::Lane> Backend::open_lane() {
-    return make_lane(database_);
-}
-
 spi::awaitable<void> Backend::close() {
     stop();
     co_return;

@@ -26,6 +26,4 @@ private:
     const std::shared_ptr<DatabaseFile> database_;
 };
 
-std::unique_ptr<spi::Lane> make_lane(std::shared_ptr<DatabaseFile>);
-
 }  // namespace holdfast::sqlite

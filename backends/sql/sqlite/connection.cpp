@@ -11,7 +11,7 @@
 
 #include "clocks.hpp"
 #include "errors.hpp"
-#include "holdfast/spi/fork_generation.hpp"
+#include "holdfast/detail/fork_generation.hpp"
 #include "of_process.hpp"
 
 namespace holdfast::sqlite {

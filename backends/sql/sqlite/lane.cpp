@@ -23,8 +23,8 @@ private:
 
 }  // namespace
 
-std::unique_ptr<spi::Lane> make_lane(std::shared_ptr<DatabaseFile> file) {
-    return std::make_unique<Lane>(std::move(file));
+std::unique_ptr<spi::Lane> Backend::open_lane() {
+    return std::make_unique<Lane>(database_);
 }
 
 }  // namespace holdfast::sqlite

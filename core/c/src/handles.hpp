@@ -7,8 +7,8 @@
 #include "../include/holdfast.h"
 #include "holdfast/acquire_all.hpp"
 #include "holdfast/client.hpp"
+#include "holdfast/detail/fork_generation.hpp"
 #include "holdfast/election.hpp"
-#include "holdfast/spi/fork_generation.hpp"
 
 namespace holdfast::c {
 

@@ -10,8 +10,8 @@
 
 #include "failure.hpp"
 #include "handles.hpp"
+#include "holdfast/detail/fork_guarded.hpp"
 #include "holdfast/event.hpp"
-#include "holdfast/spi/fork_guarded.hpp"
 
 namespace holdfast::c {
 

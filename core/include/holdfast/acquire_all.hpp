@@ -58,10 +58,10 @@ template <asio::completion_token_for<AcquireAllSignature> Token = asio::deferred
 [[nodiscard]] auto async_acquire_all(std::vector<Part> parts, const AcquireAllOptions& options = {},
                                      Token&& token = Token()) {
     return asio::async_initiate<Token, AcquireAllSignature>(
-        [](auto h, const std::vector<Part>& p, AcquireAllOptions o) {
-            start_acquire_all(p, o, std::move(h));
+        [](auto h, const std::vector<Part>& p, const detail::Kept<AcquireAllOptions>& o) {
+            start_acquire_all(p, o.get(), std::move(h));
         },
-        token, std::move(parts), options);
+        token, std::move(parts), detail::Kept(options));
 }
 template <asio::completion_token_for<AcquireAllSignature> Token>
 [[nodiscard]] auto async_acquire_all(std::vector<Part> parts, Token&& token) {

@@ -45,13 +45,14 @@ public:
     [[nodiscard]] auto async_acquire(const AcquireOptions& options = {},
                                      Token&& token = Token()) const {
         return asio::async_initiate<Token, Lock::Signature>(
-            [lock = lock_, executor = executor_](auto handler, const AcquireOptions& o) mutable {
+            [lock = lock_, executor = executor_](auto handler,
+                                                 const detail::Kept<AcquireOptions>& o) mutable {
                 // Not kept for the wait: the client closes with its last handle.
                 const auto mine = std::move(lock);
                 auto where = asio::get_associated_executor(handler, executor);
-                mine->async_acquire(o, asio::bind_executor(where, std::move(handler)));
+                mine->async_acquire(o.get(), asio::bind_executor(where, std::move(handler)));
             },
-            token, options);
+            token, detail::Kept(options));
     }
     template <asio::completion_token_for<Lock::Signature> Token>
     [[nodiscard]] auto async_acquire(Token&& token) const {

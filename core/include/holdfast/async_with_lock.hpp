@@ -76,8 +76,8 @@ asio::awaitable<T> co_run_under(Lease lease, F f) {
 }
 
 template <class T, class F>
-asio::awaitable<T> co_with_lock(std::unique_ptr<Lock> lock, AcquireOptions options, F f) {
-    auto acquiring = lock->async_acquire(options, asio::use_awaitable);
+asio::awaitable<T> co_with_lock(std::unique_ptr<Lock> lock, Kept<AcquireOptions> options, F f) {
+    auto acquiring = lock->async_acquire(options.get(), asio::use_awaitable);
     Lease lease = co_await std::move(acquiring);
     lock.reset();  // the client closes with its last handle
     auto run = co_run_under<T, F>(std::move(lease), std::move(f));
@@ -101,12 +101,12 @@ asio::awaitable<T> co_lead(asio::awaitable<Lease> campaign, F f) {
 /// errors of Lock::acquire, or with lost_reason() when the lock was lost before `f` had ended; an
 /// exception of `f` passes through, and the lock is released as abandoned. `f` runs on the executor
 /// of the caller, which runs one handler at a time: a strand where several threads run its loop.
-/// Copies `f`, and needs the Lock only until it returns the awaitable; the options'
-/// `note` must live until it begins.
+/// Copies `f`, and needs the Lock only until it returns the awaitable.
 template <UnderLock F>
 [[nodiscard]] auto async_with_lock(const Lock& lock, const AcquireOptions& options, F f)
     -> asio::awaitable<detail::CoReturned<F>> {
-    return detail::co_with_lock<detail::CoReturned<F>>(lock.clone(), options, std::move(f));
+    return detail::co_with_lock<detail::CoReturned<F>>(lock.clone(), detail::Kept(options),
+                                                       std::move(f));
 }
 /// Waits for the lock without a limit.
 template <UnderLock F>
@@ -121,6 +121,11 @@ template <UnderLock F>
     -> asio::awaitable<detail::CoReturned<F>> {
     return detail::co_lead<detail::CoReturned<F>>(
         election.async_campaign(std::move(value), options, asio::use_awaitable), std::move(f));
+}
+/// Waits for the term without a limit.
+template <UnderLock F>
+[[nodiscard]] auto async_lead(const Election& election, std::string value, F f) {
+    return async_lead(election, std::move(value), AcquireOptions(), std::move(f));
 }
 
 }  // namespace holdfast

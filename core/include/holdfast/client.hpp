@@ -122,6 +122,10 @@ public:
             [diagnostics](const Client& c, auto h) { c.start_examine(diagnostics, std::move(h)); },
             token);
     }
+    template <asio::completion_token_for<Signature<Examination>> Token>
+    [[nodiscard]] auto async_examine(Token&& token) const {
+        return async_examine(nullptr, std::forward<Token>(token));
+    }
     template <asio::completion_token_for<Signature<Inspection>> Token = asio::deferred_t>
     [[nodiscard]] auto async_inspect(std::string name, Diagnostics* diagnostics = nullptr,
                                      Token&& token = Token()) const {
@@ -130,6 +134,10 @@ public:
                 c.start_inspect(name, diagnostics, std::move(h));
             },
             token);
+    }
+    template <asio::completion_token_for<Signature<Inspection>> Token>
+    [[nodiscard]] auto async_inspect(std::string name, Token&& token) const {
+        return async_inspect(std::move(name), nullptr, std::forward<Token>(token));
     }
     template <
         asio::completion_token_for<Signature<std::vector<std::string>>> Token = asio::deferred_t>
@@ -142,6 +150,18 @@ public:
             },
             token);
     }
+    template <asio::completion_token_for<Signature<std::vector<std::string>>> Token>
+    [[nodiscard]] auto async_list(std::string prefix, std::size_t limit, Token&& token) const {
+        return async_list(std::move(prefix), limit, nullptr, std::forward<Token>(token));
+    }
+    template <asio::completion_token_for<Signature<std::vector<std::string>>> Token>
+    [[nodiscard]] auto async_list(std::string prefix, Token&& token) const {
+        return async_list(std::move(prefix), 10000, std::forward<Token>(token));
+    }
+    template <asio::completion_token_for<Signature<std::vector<std::string>>> Token>
+    [[nodiscard]] auto async_list(Token&& token) const {
+        return async_list(std::string(), std::forward<Token>(token));
+    }
     template <asio::completion_token_for<Signature<std::vector<Broken>>> Token = asio::deferred_t>
     [[nodiscard]] auto async_break_lock(std::string name, BreakOptions options = {},
                                         Diagnostics* diagnostics = nullptr,
@@ -153,6 +173,16 @@ public:
             },
             token);
     }
+    template <asio::completion_token_for<Signature<std::vector<Broken>>> Token>
+    [[nodiscard]] auto async_break_lock(std::string name, BreakOptions options,
+                                        Token&& token) const {
+        return async_break_lock(std::move(name), std::move(options), nullptr,
+                                std::forward<Token>(token));
+    }
+    template <asio::completion_token_for<Signature<std::vector<Broken>>> Token>
+    [[nodiscard]] auto async_break_lock(std::string name, Token&& token) const {
+        return async_break_lock(std::move(name), BreakOptions(), std::forward<Token>(token));
+    }
     template <asio::completion_token_for<Signature<std::vector<Holder>>> Token = asio::deferred_t>
     [[nodiscard]] auto async_request_release(std::string name, HolderFilter which = {},
                                              Diagnostics* diagnostics = nullptr,
@@ -163,6 +193,16 @@ public:
                 c.start_request(name, which, diagnostics, std::move(h));
             },
             token);
+    }
+    template <asio::completion_token_for<Signature<std::vector<Holder>>> Token>
+    [[nodiscard]] auto async_request_release(std::string name, HolderFilter which,
+                                             Token&& token) const {
+        return async_request_release(std::move(name), std::move(which), nullptr,
+                                     std::forward<Token>(token));
+    }
+    template <asio::completion_token_for<Signature<std::vector<Holder>>> Token>
+    [[nodiscard]] auto async_request_release(std::string name, Token&& token) const {
+        return async_request_release(std::move(name), HolderFilter(), std::forward<Token>(token));
     }
 
     /// What this client has done so far. Does not block.

@@ -52,9 +52,14 @@ public:
     /// should end when its stop_token is requested, and the result does not count when the term
     /// was lost before.
     template <UnderLock F>
-    [[nodiscard]] auto lead(std::string_view value, F&& f, const AcquireOptions& options = {},
+    [[nodiscard]] auto lead(std::string_view value, const AcquireOptions& options, F&& f,
                             std::stop_token stop = {}) const {
         return detail::run_under(campaign(value, options, std::move(stop)), std::forward<F>(f));
+    }
+    /// Waits for the term without a limit.
+    template <UnderLock F>
+    [[nodiscard]] auto lead(std::string_view value, F&& f) const {
+        return detail::run_under(campaign(value), std::forward<F>(f));
     }
 
     /// As leader, without blocking. Completion and lifetime as Client::async_inspect.
@@ -68,6 +73,10 @@ public:
                 start_leader(*candidate, diagnostics, std::move(h));
             },
             token);
+    }
+    template <asio::completion_token_for<LeaderSignature> Token>
+    [[nodiscard]] auto async_leader(Token&& token) const {
+        return async_leader(nullptr, std::forward<Token>(token));
     }
     /// Waits until the leader is another than `known` (compared by owner), and returns it. With
     /// Capability::watch the server notifies of a change, and a term that ends without a word is
@@ -90,6 +99,10 @@ public:
                 start_observe(*candidate, std::move(k), wait, std::move(h));
             },
             token, std::move(known));
+    }
+    template <asio::completion_token_for<LeaderSignature> Token>
+    [[nodiscard]] auto async_observe(std::optional<Leader> known, Token&& token) const {
+        return async_observe(std::move(known), forever, std::forward<Token>(token));
     }
 
     Election(Election&&) noexcept = default;

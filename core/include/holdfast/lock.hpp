@@ -98,12 +98,13 @@ public:
     [[nodiscard]] auto async_acquire(const AcquireOptions& options = {},
                                      Token&& token = Token()) const {
         return asio::async_initiate<Token, Signature>(
-            [self = std::shared_ptr<const Lock>(clone())](auto h, AcquireOptions o) mutable {
+            [self = std::shared_ptr<const Lock>(clone())](
+                auto h, const detail::Kept<AcquireOptions>& o) mutable {
                 // Not kept for the wait: the client closes with its last handle.
                 const auto lock = std::move(self);
-                lock->do_async_acquire(o, std::move(h));
+                lock->do_async_acquire(o.get(), std::move(h));
             },
-            token, options);
+            token, detail::Kept(options));
     }
     template <asio::completion_token_for<Signature> Token>
     [[nodiscard]] auto async_acquire(Token&& token) const {

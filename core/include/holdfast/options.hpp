@@ -1,6 +1,7 @@
 // Options: fixed for a lock (LockOptions), or given with each acquisition (AcquireOptions).
 #pragma once
 #include <optional>
+#include <string>
 #include <string_view>
 #include <type_traits>
 
@@ -35,8 +36,7 @@ struct LockOptions {
 struct AcquireOptions {
     /// Limit of the whole call, however many steps it takes. Zero: one attempt.
     milliseconds wait = forever;
-    /// Text that inspect shows; at most 128 bytes are kept. Copied when the call starts, so with a
-    /// lazy completion token (deferred, use_awaitable) it must live until then.
+    /// Text that inspect shows; at most 128 bytes are kept. Copied by the call.
     std::string_view note = {};
     /// Receives the details of an error; must outlive the operation.
     Diagnostics* diagnostics = nullptr;
@@ -51,5 +51,26 @@ struct AcquireOptions {
 // lock->async_acquire({.wait = 5s}, token)` safe.
 static_assert(std::is_trivially_copyable_v<AcquireOptions> &&
               std::is_trivially_copyable_v<LockOptions>);
+
+namespace detail {
+
+/// Options that own their note, for an operation that a lazy token begins later.
+template <class Options>
+class Kept {
+public:
+    explicit Kept(const Options& options) : options_(options), note_(options.note) {}
+    /// Valid as long as this object.
+    Options get() const {
+        Options o = options_;
+        o.note = note_;
+        return o;
+    }
+
+private:
+    Options options_;
+    std::string note_;
+};
+
+}  // namespace detail
 
 }  // namespace holdfast

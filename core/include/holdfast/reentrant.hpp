@@ -7,8 +7,8 @@
 #include <memory>
 #include <utility>
 
+#include "holdfast/detail/fork_guarded.hpp"
 #include "holdfast/lock.hpp"
-#include "holdfast/spi/fork_guarded.hpp"
 
 namespace holdfast {
 
@@ -88,10 +88,10 @@ public:
     [[nodiscard]] auto async_acquire(Owner owner, const AcquireOptions& options = {},
                                      Token&& token = Token()) const {
         return asio::async_initiate<Token, Lock::Signature>(
-            [all = all_](auto h, const Owner& o, const AcquireOptions& asked) {
-                if (const auto one = all->of(o)) one->start(asked, std::move(h));
+            [all = all_](auto h, const Owner& o, const detail::Kept<AcquireOptions>& asked) {
+                if (const auto one = all->of(o)) one->start(asked.get(), std::move(h));
             },
-            token, std::move(owner), options);
+            token, std::move(owner), detail::Kept(options));
     }
     template <asio::completion_token_for<Lock::Signature> Token>
     [[nodiscard]] auto async_acquire(Owner owner, Token&& token) const {

@@ -1,9 +1,11 @@
 // A name server that answers after many seconds: whoever asks is told in time, nobody else waits,
 // and a client closes while its look-up hangs.
+#include <boost/asio/use_future.hpp>
 #include <future>
 #include <holdfast/holdfast.hpp>
 #include <holdfast/spi/registry.hpp>
 #include <memory>
+#include <regex>
 #include <string>
 #include <vector>
 
@@ -201,6 +203,24 @@ TEST_CASE("redlock: the names of a minority that hang keep nobody from the major
     trial.within(boot_clock::now() - asked, 2s, "a grant by the majority");
     CHECK(lease->renew().has_value());
     CHECK(lease->release() == hf::ReleaseResult::released);
+}
+
+TEST_CASE("postgresql: a name that hangs costs its share of the time, and the next host serves") {
+    test_support::Trial& trial = test_support::this_trial();
+    const Ground ground("postgresql");
+    SlowName slow("slow.test", "127.0.0.1");
+    std::string url = ground.servers->url();
+    url.insert(url.find("127.0.0.1"), "slow.test:1,");
+    const std::regex its_own("request_timeout=[^&]*");
+    REQUIRE(std::regex_search(url, its_own));
+    url = std::regex_replace(url, its_own, "request_timeout=4s");
+    const auto client = open(url);
+    const auto lock = client.make_lock("N").value();
+    const auto asked = boot_clock::now();
+    // By the engine: a caller's own thread looks up no name.
+    auto granted = lock->async_acquire({.wait = 10s}, boost::asio::use_future);
+    CHECK(granted.get().valid());
+    trial.within(boot_clock::now() - asked, 3s, "a grant by the other host");
 }
 
 TEST_CASE("zookeeper: a name that hangs does not keep the other servers away") {

@@ -34,7 +34,7 @@ struct Prepared {
     }
     bool write(Direct& d, hf::error_code& why) const {
         std::map<std::string, bool, std::less<>> done;
-        why = pg::write(*d.connection, {change}, done).failed.why;
+        why = pg::Table(*d.connection).write({change}, done, 100ms).failed.why;
         return !done.empty();
     }
     pg::TableRows rows;

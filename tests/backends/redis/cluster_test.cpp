@@ -299,6 +299,14 @@ TEST_CASE("cluster: a primary is killed: its replica is found, leases and waiter
     for (auto& lease : leases)
         CHECK(lease.renew().has_value());
     CHECK(waits.wait_for(0s) == std::future_status::timeout);
+    const auto asked = [&] {
+        return cluster.server(1).info("commandstats")["cmdstat_cluster|slots"];
+    };
+    lab::wait_until(
+        [&] {
+            return lab::stays_true([&, before = asked()] { return asked() == before; }, 2500ms);
+        },
+        cap(30s), "nobody asks for the slots any more");
     CHECK(leases[0].release() == hf::ReleaseResult::released);
     const auto next = waits.get();
     REQUIRE(next.has_value());
@@ -329,6 +337,26 @@ TEST_CASE("cluster: a lease that the new primary does not know is lost at once",
     // Not with the next renewal, which would be 20 s later.
     trial.within(hf::boot_clock::now() - start, 5s, "the loss");
     CHECK(waits.get().has_value());
+}
+
+TEST_CASE("cluster: most primaries are replaced while a client does not look", "[cluster]") {
+    auto cluster = RedisCluster::start(with_replicas());
+    const auto names = names_at_each(cluster);
+    const auto client =
+        hf::Client::open("redis+cluster://127.0.0.1:" + std::to_string(cluster.server(0).port()) +
+                         "?ttl=60s")
+            .value();
+    const auto lease = lock_in(client, names[0])->acquire({.wait = 10s}).value();
+    // It knows all three from the first one's word, and need not ask the others.
+    for (const std::size_t gone : {1, 2}) {
+        const auto replica = cluster.replica_of(gone);
+        cluster.server(gone).kill();
+        lab::wait_until([&] { return cluster.owner(cluster.slot_of(names[gone]), 0) == replica; },
+                        cap(30s), "the replica takes over");
+    }
+    for (const auto& name : names)
+        CHECK((name == names[0] || lock_in(client, name)->acquire({.wait = 20s}).has_value()));
+    CHECK(lease.valid());
 }
 
 TEST_CASE("cluster: one server by itself does not say which has the slots", "[cluster]") {
@@ -429,6 +457,9 @@ TEST_CASE("cluster: doctor finds what is set up wrong", "[cluster]") {
     cluster.begin_move(7, 1);
     CHECK_THAT(found("redis.moving_slots"), ContainsSubstring("1 slot is being moved"));
     cluster.end_move(7, 1);
+    // All names have one slot, which two of the servers do not have.
+    const auto tagged = hf::Client::open(cluster.url() + "?namespace=%7Bapp%7D:").value();
+    CHECK(tagged.examine().value().capabilities.safety == hf::SafetyClass::d);
     // No message says that a slot has no server any more.
     for (std::size_t i = 0; i < 3; ++i)
         CHECK(cluster.server(i).cli({"CLUSTER", "DELSLOTS", "8"}).is_ok());
@@ -441,4 +472,14 @@ TEST_CASE("cluster: doctor finds what is set up wrong", "[cluster]") {
             return false;
         },
         cap(30s), "the gap is found");
+    CHECK(found("redis.answers").empty());
+    CHECK(found("redis.cluster_state").empty());
+    for (std::size_t i = 0; i < 3; ++i)
+        cluster.server(i).cli({"CONFIG", "SET", "cluster-require-full-coverage", "yes"});
+    cluster.server(2).kill();
+    lab::wait_until([&] { return !found("redis.answers").empty(); }, cap(30s), "one is missed");
+    CHECK_THAT(found("redis.answers"), ContainsSubstring(std::to_string(cluster.server(2).port())));
+    lab::wait_until([&] { return !found("redis.cluster_state").empty(); }, cap(30s),
+                    "the others miss it");
+    CHECK_THAT(found("redis.cluster_state"), ContainsSubstring("is fail"));
 }

@@ -7,6 +7,7 @@
 #include <holdfast/lab/redis_cluster.hpp>
 #include <holdfast/lab/redis_server.hpp>
 #include <holdfast/lab/redis_set.hpp>
+#include <set>
 
 namespace holdfast::deployments {
 namespace {
@@ -133,6 +134,8 @@ public:
         for (std::size_t i = 0; i < cluster_.size(); ++i)
             for (auto& fault : process_faults(cluster_.server(i)))
                 out.push_back(std::move(fault));
+        out.push_back({"slots of locks in use moved to another server",
+                       [this](Random& r, const Wait& wait) { move_some(r, wait); }});
         return out;
     }
     bool behind_links() const override { return false; }
@@ -143,6 +146,19 @@ public:
     void wait_ready() override { cluster_.wait_settled(); }
 
 private:
+    /// Slots with keys are those of locks.
+    void move_some(Random& r, const Wait& wait) {
+        const std::size_t from = r() % cluster_.size(), to = (from + 1) % cluster_.size();
+        std::set<unsigned> slots;
+        for (const auto& key : cluster_.server(from).cli({"KEYS", "*"}).elements)
+            if (slots.size() < 4) slots.insert(cluster_.slot_of(key.text));
+        for (const unsigned slot : slots) {
+            cluster_.begin_move(slot, to);
+            wait(std::chrono::milliseconds(r() % 100));  // there is no renewal meanwhile
+            cluster_.end_move(slot, to);
+        }
+    }
+
     mutable lab::RedisCluster cluster_;
 };
 

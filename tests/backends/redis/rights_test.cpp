@@ -92,6 +92,19 @@ TEST_CASE("rights: a Redis Cluster is refused before anything is asked of it") {
     CHECK(server.cli({"DBSIZE"}).integer == 1);
 }
 
+TEST_CASE("a server that is not the only one to take writes is refused by its role") {
+    const Peer peer([](const Peer::Command& c) -> std::string {
+        if (c[0] != "HELLO") return "*2\r\n$10\r\n1700000000\r\n$1\r\n0";
+        return "*4\r\n$4\r\nmode\r\n$10\r\nstandalone\r\n$4\r\nrole\r\n$14\r\nactive-replica";
+    });
+    Rig rig("redis://127.0.0.1:" + std::to_string(peer.port()));
+    Try t("a");
+    rig.attempt(t);
+    CHECK(t.error() == errc::not_supported);
+    CHECK_FALSE(t.in_doubt());
+    CHECK_THAT(t.a.detail, ContainsSubstring("active-replica"));
+}
+
 TEST_CASE("T27: a peer that redirects is a cluster: nothing is granted, and nothing is in doubt") {
     // As behind a proxy that hides what the server is: only the keys' commands are redirected.
     for (const std::string answer : {"MOVED 866 127.0.0.1:7001", "ASK 866 127.0.0.1:7001"})

@@ -4,6 +4,8 @@
 
 #include "cap.hpp"
 #include "catch.hpp"
+#include "holdfast/client.hpp"
+#include "holdfast/lab/process.hpp"
 #include "holdfast/lab/proxy.hpp"
 #include "holdfast/lab/temp_dir.hpp"
 #include "holdfast/lab/tls_files.hpp"
@@ -220,4 +222,25 @@ TEST_CASE("TLS: a server that wants a certificate of the client") {
     refused(s.server.url(), with({.usages = "serverAuth"}), "it lacks clientAuth");
     refused(s.server.url(), with({.until = "20210101000000Z"}), "it has expired");
     refused(s.server.url(), with({.from = "20480101000000Z"}), "it is not valid yet");
+}
+
+TEST_CASE("TLS: an encrypted private key is refused, and no pass phrase is asked for") {
+    const TempDir dir;
+    const auto files = holdfast::lab::make_tls_files(dir.path());
+    holdfast::lab::ProcessOptions openssl;
+    openssl.argv = {"openssl",  "pkey",   "-in",  files.key.string(),          "-aes256",
+                    "-passout", "pass:x", "-out", (dir / "encrypted").string()};
+    openssl.log = dir / "log";
+    CHECK(holdfast::lab::Process(openssl).wait(10s)->code == 0);
+    for (const std::string url :
+         {"rediss://a", "rediss+sentinel://a,b,c/m", "rediss+cluster://a,b"}) {
+        INFO(url);
+        holdfast::Diagnostics words;
+        const auto opened =
+            holdfast::Client::open(url + "?tls_cert_file=" + files.cert.string() +
+                                       "&tls_key_file=" + (dir / "encrypted").string(),
+                                   {.diagnostics = &words});
+        CHECK(opened.error() == errc::bad_config);
+        CHECK_THAT(words.text(), ContainsSubstring("it is encrypted"));
+    }
 }

@@ -3,7 +3,7 @@
 #include <memory>
 #include <mutex>
 
-#include "holdfast/spi/fork_generation.hpp"
+#include "holdfast/detail/fork_generation.hpp"
 
 namespace holdfast {
 
