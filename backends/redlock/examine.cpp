@@ -19,11 +19,6 @@ std::optional<spi::Judgement> if_durable(const spi::Facts& f) {
     return judgement(f);
 }
 
-std::optional<spi::Judgement> judge_answers(const spi::Facts& f) {
-    if (f.has("silent")) return spi::slow(std::string(f.text("silent")));
-    return spi::sound();
-}
-
 const std::vector<spi::Check>& node_checks() {
     constexpr std::string_view lossy =
         "the configuration says durable=yes, but a crash of this server may lose writes, and it "
@@ -33,7 +28,7 @@ const std::vector<spi::Check>& node_checks() {
         "out";
     static const auto all = resp::with_node_checks({
         {"redlock.answers", "one failure less is tolerated", "look at that server and its network",
-         judge_answers},
+         resp::judge::answers},
         {"redlock.role", "it accepts no locks", "name the primary in the URL", resp::judge::role},
         {"redlock.replicas", "a failover to one of them counts as a restart without data",
          "switch automatic failover off", resp::judge::replicas},

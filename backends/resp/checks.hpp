@@ -32,6 +32,7 @@ namespace judge {
 
 using Found = std::optional<spi::Judgement>;
 
+Found answers(const spi::Facts&);            ///< it is not "silent"
 Found answered(const spi::Facts&);           ///< INFO was allowed
 Found persistence(const spi::Facts&);        ///< an append-only file is kept
 Found append_only_file(const spi::Facts&);   ///< and is complete

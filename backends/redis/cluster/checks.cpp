@@ -1,7 +1,9 @@
 #include "checks.hpp"
 
 #include <set>
+#include <span>
 
+#include "../../resp/checks.hpp"
 #include "holdfast/spi/common_checks.hpp"
 
 namespace holdfast::redis {
@@ -12,11 +14,6 @@ using spi::Facts;
 
 std::string counted(long long n, const std::string& one) {
     return std::to_string(n) + " " + one + (n == 1 ? "" : "s");
-}
-
-Found judge_answers(const Facts& f) {
-    if (f.has("silent")) return spi::slow(std::string(f.text("silent")));
-    return spi::sound();
 }
 
 Found judge_replica(const Facts& f) {
@@ -121,7 +118,7 @@ asio::awaitable<std::string> text_of(Node& node, std::vector<std::string> words,
 const std::vector<spi::Check>& node_checks() {
     static const std::vector<spi::Check> all{
         {"redis.answers", "the names in its slots cannot be locked until a replica takes over",
-         "look at that server and its network", judge_answers},
+         "look at that server and its network", resp::judge::answers},
         {"redis.cluster_state", "it refuses every lock until a majority of the primaries is back",
          "CLUSTER INFO there, and its log", judge_state},
         {"redis.cluster_replica",
@@ -186,7 +183,8 @@ asio::awaitable<spi::Failure> examine_cluster(const std::vector<Node*>& primarie
         if (!one) {
             unreachable = std::move(one).error();
             facts.set("silent", unreachable.text());
-            spi::judge({node_checks().data(), 1}, facts, into);
+            // Of one that is silent, nothing else is known.
+            spi::judge(std::span(node_checks()).first(1), facts, into);
             continue;
         }
         answered = true;

@@ -66,10 +66,6 @@ class Queue:
             library.hf_lease_free(self._event.lease)
         self.cancel(call)
 
-    @property
-    def idle(self) -> bool:
-        return not self._waiting
-
 
 _of_thread = threading.local()
 _of_loop: "weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, Queue]" = weakref.WeakKeyDictionary()
@@ -124,8 +120,6 @@ def wait(begin: Start, lease: Any = None, timeout: Optional[float] = None) -> Op
             queue.take()
     except BaseException:
         queue.interrupted(call.value, result.lease.value)
-        if queue.idle:  # to free it gives up what the call may yet acquire
-            _of_thread.queue = None
         raise
     if result.error is not None:
         raise result.error
