@@ -92,7 +92,10 @@ std::optional<Rank> rank_of(std::string_view node) noexcept {
     for (const Ending& e : endings) {
         const std::size_t at = node.rfind(e.text);
         if (at == node.npos) continue;
-        const std::string_view digits = node.substr(at + e.text.size());
+        std::string_view digits = node.substr(at + e.text.size());
+        const bool downgraded = e.recipe == Recipe::reader && digits.size() == 20 &&
+                                digits.find_first_not_of("0123456789") == digits.npos;
+        if (downgraded) digits = digits.substr(0, 10);
         if (digits.size() < 10 || digits.size() > 11) return std::nullopt;
         Rank r{0, e.recipe};
         const char* const last = digits.data() + digits.size();

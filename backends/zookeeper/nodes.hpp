@@ -41,7 +41,8 @@ constexpr bool of_other_recipe(Recipe a, Recipe b) noexcept {
 std::string node_prefix(std::string_view guid, Recipe = Recipe::mutex);
 
 /// A node's rank in line; nullopt for foreign names. The number wraps from 2147483647 to
-/// -2147483648.
+/// -2147483648. Where Curator (5.5 and later) downgrades, its reader's node has two: first that of
+/// the writer, whose place it has, then its own.
 struct Rank {
     std::int32_t sequence = 0;
     Recipe recipe = Recipe::mutex;

@@ -14,22 +14,29 @@ namespace holdfast::zookeeper {
 
 /// Nodes stand in the order of their numbers, as in all clients of the recipe. The server numbers
 /// them in the order of their creation, so nodes ahead of an existing one can only vanish, never
-/// appear. So a place needs no list after one that was requested when its node existed: it is let
-/// in when everything ahead that it waits for has vanished or become a reader's.
+/// appear, but for the reader's node in the writer's place by which Curator downgrades. So a place
+/// needs no list after one that was requested when its node existed, unless a writer of Curator's
+/// has vanished: it is let in when everything ahead that it waits for has vanished or become a
+/// reader's.
 /// tests/models/zookeeper/line.pml
 class Queue {
 public:
-    /// The number and the node. A server may give a number twice, and Curator downgrades with a
-    /// reader's node that has the writer's number. No client knows which of the two is ahead, so
+    /// The number and the node. A server may give a number twice, and Curator's downgrade has two
+    /// nodes in one place for a while. No client knows which of the two is ahead, so
     /// each counts as ahead of the other.
     using Key = std::pair<std::int64_t, std::string>;
     struct Entry {
         QueueNodePtr own;  ///< of this session, or null
         Recipe recipe = Recipe::mutex;
-        bool reads = false;    ///< by its name, or by its data after a downgrade
-        bool watched = false;  ///< not used for own nodes, whose end is known here
-        bool asking = false;   ///< the watch was requested
-        bool foreign = false;  ///< according to its data, if that was read
+        bool reads = false;           ///< by its name, or by its data after a downgrade
+        bool watched = false;         ///< not used for own nodes, whose end is known here
+        bool asking = false;          ///< the watch was requested
+        std::optional<bool> foreign;  ///< according to its data, if that was read
+        /// Curator's writer, or it is not known whose: when it vanishes there may be a reader in
+        /// its place.
+        bool may_leave_reader() const noexcept {
+            return !own && recipe == Recipe::writer && foreign.value_or(true);
+        }
     };
     using Entries = std::map<Key, Entry>;
 

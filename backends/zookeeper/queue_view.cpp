@@ -168,18 +168,21 @@ void QueueView::blocker_seen(const std::string& parent, const std::string& node,
     if (c.rc == ZNONODE) return vanished(q, node);
     if (c.rc != ZOK) return;
     const auto data = read_data(c.text);
-    if (data && data->shared) return downgraded(q, node);
     e->foreign = !data;
+    if (data && data->shared) return downgraded(q, node);
     for (const auto& [key, other] : q.entries()) {
         if (!other.own || other.own->state != QueueNode::State::queued) continue;
         // An attempt that does not wait has to learn that it is no reader's.
         if (other.own->reads()) other.own->gate.open();
-        if (e->foreign && of_other_recipe(other.recipe, e->recipe))
+        if (*e->foreign && of_other_recipe(other.recipe, e->recipe))
             shared_.events->wake(other.own->owner);
     }
 }
 
 void QueueView::vanished(Queue& q, const std::string& node) {
+    // It blocks until a list says who is there.
+    if (const Queue::Entry* e = q.find(node); e != nullptr && e->may_leave_reader())
+        return want_list(q);
     let_in_behind(q, q.remove(node));
 }
 
@@ -216,7 +219,7 @@ bool QueueView::blocked(const QueueNodePtr& p) {
     const auto* blocker = q->blocker(*p);
     if (blocker == nullptr) return false;
     const auto& [key, e] = *blocker;
-    if (e.foreign && of_other_recipe(p->recipe, e.recipe)) {
+    if (e.foreign.value_or(false) && of_other_recipe(p->recipe, e.recipe)) {
         session_.own().refuse(p, make_error_code(errc::kind_mismatch));
         return false;
     }

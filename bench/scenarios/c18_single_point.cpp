@@ -146,7 +146,7 @@ void run(Bench& bench) {
     const int ttl_ms = 1000;   // etcd grants whole seconds
     const int long_ms = 4000;  // a server has to be back within it
     const int rounds = bench.options.pick(1, 1, 10);
-    const std::size_t kinds = bench.options.pick(2, 3, 3);
+    const std::size_t kinds = bench.options.pick(2U, 3U, 3U);
     std::vector<std::function<Server()>> starts;
     const auto has = [&](const char* backend) { return bench.site.find(backend) != nullptr; };
     if (has("redis")) starts.push_back([] { return redis("durable", true); });

@@ -294,7 +294,7 @@ asio::awaitable<bool> acquire_by_default(const hf::Client& client) {
     bool contended = false;
     asio::awaitable<hf::Lease> late = lock.async_acquire({.wait = 0ms});
     try {
-        co_await std::move(late);
+        (void)co_await std::move(late);
     } catch (const boost::system::system_error& e) {
         contended = e.code() == hf::errc::contended;
     }

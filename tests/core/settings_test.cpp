@@ -119,11 +119,11 @@ TEST_CASE("a password file that every user may write is refused", "[settings]") 
     const Folder folder;
     const std::string path = folder.write("secret", "word\n");
     const Secret file(Secret::Source::file, path);
-    for (const mode_t mode : {0600, 0640, 0660, 0644}) {
+    for (const mode_t mode : {0600U, 0640U, 0660U, 0644U}) {
         REQUIRE(::chmod(path.c_str(), mode) == 0);
         CHECK(file.read().value() == "word");
     }
-    for (const mode_t mode : {0602, 0666, 0777}) {
+    for (const mode_t mode : {0602U, 0666U, 0777U}) {
         REQUIRE(::chmod(path.c_str(), mode) == 0);
         CHECK(file.read().error().why == errc::bad_config);
         CHECK(file.read().error().detail ==
@@ -149,7 +149,7 @@ TEST_CASE("a password file that every user may read is remarked on", "[settings]
         REQUIRE(chosen.has_value());
         return exposure(chosen->settings);
     };
-    for (const mode_t mode : {0600, 0640, 0660}) {
+    for (const mode_t mode : {0600U, 0640U, 0660U}) {
         REQUIRE(::chmod(path.c_str(), mode) == 0);
         CHECK(remark().empty());
     }

@@ -29,6 +29,9 @@
 namespace holdfast::sim {
 namespace {
 
+// The linker's words for where this program's code begins and ends.
+extern "C" const char __executable_start, etext;  // NOLINT(bugprone-reserved-identifier)
+
 thread_local System* running_system = nullptr;
 
 /// Mutexes that a thread of the run has while somebody looks at its process. That thread does not
@@ -251,7 +254,10 @@ extern "C" int pthread_mutex_lock(pthread_mutex_t* m) noexcept {
         const int rc = ::pthread_mutex_trylock(m);
         return rc == EBUSY && beside.add(m) ? 0 : rc;
     }
-    k->preempt();
+    // Shared libraries are not preempted: what OpenSSL locks once in a process would have a
+    // program's first run go otherwise than the same run later.
+    const auto* const caller = static_cast<const char*>(__builtin_return_address(0));
+    if (caller >= &__executable_start && caller < &etext) k->preempt();
     // Whoever has it is not running now.
     while (::pthread_mutex_trylock(m) == EBUSY)
         k->rest(5 * us);
@@ -490,7 +496,9 @@ extern "C" ssize_t sendmsg(int fd, const msghdr* m, int flags) {
 
 // glibc declares that poll only writes to what it in fact reads first.
 #pragma GCC diagnostic push
+#ifndef __clang__
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+#endif
 namespace {
 
 int poll_here(pollfd* all, nfds_t count, Nanos patience) {

@@ -41,7 +41,7 @@ class AcquireOptions(Sized):
 
 
 class Event(Sized):
-    _fields_: Any = [("size", c_uint32), ("call", c_uint64), ("lease", c_void_p), ("error", ErrorInfo),
+    _fields_ = [("size", c_uint32), ("call", c_uint64), ("lease", c_void_p), ("error", ErrorInfo),
                     ("json", c_void_p)]
 
     def __init__(self) -> None:

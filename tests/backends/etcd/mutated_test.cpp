@@ -50,7 +50,8 @@ public:
                                           .at(below(6)));
                     break;
                 default:  // a bit
-                    r.body[at] = static_cast<char>(r.body[at] ^ 1U << below(8));
+                    r.body[at] =
+                        static_cast<char>(static_cast<unsigned char>(r.body[at]) ^ 1U << below(8));
             }
         }
         return r;

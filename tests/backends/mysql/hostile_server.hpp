@@ -110,7 +110,8 @@ inline void serve(const Hostile& how, Tcp::socket& socket,
     const auto take = [&] {
         std::array<unsigned char, 4> head{};
         asio::read(socket, asio::buffer(head));
-        std::string body(head[0] + (head[1] << 8U) + (head[2] << 16U), '\0');
+        std::string body(head[0] + (std::size_t{head[1]} << 8U) + (std::size_t{head[2]} << 16U),
+                         '\0');
         asio::read(socket, asio::buffer(body));
         number = head[3] + 1U;
         if (heard) heard(body);

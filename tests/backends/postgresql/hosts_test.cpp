@@ -106,6 +106,9 @@ TEST_CASE("hosts: when another takes over, leases are renewed at once, and lost 
     auto waiting = std::async(std::launch::async,
                               [&] { return lock_of(waiter, "kept")->acquire({.wait = 60s}); });
     lab::wait_until(
+        [&] { return servers.server(1).value("SELECT to_regclass('holdfast_lease')") != ""; },
+        cap(10s), "the standby has the table");
+    lab::wait_until(
         [&] {
             return servers.server(1).value(
                        "SELECT count(*) FROM holdfast_lease WHERE line IS NOT NULL") == "1";

@@ -348,7 +348,7 @@ TEST_CASE("cluster: most primaries are replaced while a client does not look", "
             .value();
     const auto lease = lock_in(client, names[0])->acquire({.wait = 10s}).value();
     // It knows all three from the first one's word, and need not ask the others.
-    for (const std::size_t gone : {1, 2}) {
+    for (const std::size_t gone : {1U, 2U}) {
         const auto replica = cluster.replica_of(gone);
         cluster.server(gone).kill();
         lab::wait_until([&] { return cluster.owner(cluster.slot_of(names[gone]), 0) == replica; },

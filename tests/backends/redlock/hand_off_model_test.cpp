@@ -197,7 +197,7 @@ private:
         ++out_.requests;
         const unsigned number = r->asked(i);
         if (chance(net_.lost))
-            return after(250ms, [this, i, r, number, then] {
+            return after(250ms, [i, r, number, then] {
                 r->missing(i, number, {}, true);
                 then();
             });
@@ -255,7 +255,7 @@ private:
 TEST_CASE("hand-off: the first in line asks when a majority has told it, and nobody else",
           "[handoff]") {
     Network net;
-    net.nodes = GENERATE(3, 5);
+    net.nodes = GENERATE(3U, 5U);
     net.tellers = net.nodes / 2 + 1;
     net.late = GENERATE(0, 100);
     net.hand_offs = 400;

@@ -70,22 +70,33 @@ TEST_CASE("kinds: Curator's and kazoo's readers and writers stand in one line wi
     reader.lease().release();
 }
 
-TEST_CASE("kinds: two nodes of one number are both ahead; Curator downgrades like that") {
-    Beside here("kinds-twin");
+TEST_CASE("kinds: a reader of Curator's that was a writer is ahead of those that waited for it") {
+    Beside here("kinds-downgrade");
     const auto lock = here.lock(readers_and_writers);
     const auto writes = here.curator("__WRIT__");
-    const auto reads = here.stranger(
-        "_c_22222222-2222-4222-8222-222222222222-__READ__" + writes.substr(writes.size() - 10),
-        "10.0.0.1", ZOO_EPHEMERAL);
+    Waiter writer(*lock, {});
+    lab::wait_until([&] { return here.waiting() == 1; }, 10s, "it waits");
+    // Its node has the writer's number, and one of its own behind it.
+    const auto reads = here.stranger("_c_22222222-2222-4222-8222-222222222222-__READ__" +
+                                     writes.substr(writes.size() - 10));
+    here.gone(writes);
+    // What would be granted by a mistake is, long before this ends.
+    CHECK(lock->acquire({.wait = 500ms}).error() == errc::timed_out);
+    CHECK_FALSE(writer.done());
+    CHECK(here.waiting() == 1);
+    here.gone(reads);
+    writer.lease().release();
+    // One that comes while both nodes are there, and a reader.
+    const auto writes_again = here.curator("__WRIT__");
+    const auto reads_again = here.stranger("_c_22222222-2222-4222-8222-222222222222-__READ__" +
+                                           writes_again.substr(writes_again.size() - 10));
     CHECK(lock->try_acquire_shared().error() == errc::contended);
     Waiter reader(*lock, {.mode = hf::Mode::shared});
     lab::wait_until([&] { return here.waiting() >= 1; }, 10s, "it waits");
-    here.gone(writes);
-    auto lease = reader.lease();
+    here.gone(writes_again);
+    reader.lease().release();
     CHECK(lock->try_acquire().error() == errc::contended);
-    lease.release();
-    CHECK(lock->try_acquire().error() == errc::contended);
-    here.gone(reads);
+    here.gone(reads_again);
     CHECK(hold(*lock).release() == hf::ReleaseResult::released);
 }
 

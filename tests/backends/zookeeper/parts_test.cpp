@@ -80,6 +80,11 @@ TEST_CASE("which nodes stand in line, and with which number", "[names]") {
     CHECK(rank_of("_c_x-__WRIT__0000000003")->recipe == Recipe::writer);
     CHECK(rank_of("_c_x-__READ__0000000003")->recipe == Recipe::reader);
     CHECK(rank_of("_c_x-__READ__0000000003")->sequence == 3);
+    // Curator's downgrade: in the writer's place.
+    CHECK(rank_of("_c_x-__READ__00000000030000000005")->recipe == Recipe::reader);
+    CHECK(rank_of("_c_x-__READ__00000000030000000005")->sequence == 3);
+    CHECK_FALSE(rank_of("_c_x-__WRIT__00000000030000000005"));
+    CHECK_FALSE(rank_of("_c_x-__READ__0000000003-000000005"));
     CHECK(rank_of("_c_x-lease-0000000001")->recipe == Recipe::permit);
     CHECK(rank_of("ff__lock__0000000012")->recipe == Recipe::kazoo_writer);
     CHECK(rank_of("ff__rlock__0000000012")->recipe == Recipe::kazoo_reader);

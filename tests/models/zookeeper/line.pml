@@ -13,12 +13,20 @@
    LATE   a writer believes in exclusion until its downgrade is answered
    REMAKE a downgrade deletes the writer's node and creates a reader's
    FIRST  a reader waits for the first writer ahead of it, and looks at no other
+   CURATOR  a downgrade is Curator's (5.5 and later): a reader's node in the writer's place, then the writer's is
+          deleted; whoever waited for a writer's node lists the line again when it is gone
+   TRUST  with CURATOR: it is let in without that list
    Claim: whoever believes to write is alone; and nobody waits for ever. */
 #ifndef CLIENTS
 #define CLIENTS 3
 #endif
+#ifdef CURATOR
+#define NODES 7
+#else
 #define NODES 5
+#endif
 bit there[NODES], writer[NODES];   /* at the servers, and as the name says */
+byte place[NODES];                 /* in line: its number, or that of the writer that it comes from */
 bit down[NODES];                   /* as the data says: its holder reads */
 bit left[NODES];                   /* of a session that its client has given up */
 bit again;                         /* a session was lost: one is, any time */
@@ -29,7 +37,7 @@ byte made, writing, reading;       /* nodes so far; clients that believe so */
 inline list() {                    /* whom it has to wait for, as one answer shows them */
   d_step { ahead = 0; i = 0;
     do
-    :: i < made && i < mine -> if :: there[i] && (!shared || writer[i]) -> ahead = ahead | (1 << i) :: else fi; i++
+    :: i < made -> if :: i != mine && (mine == NODES || place[i] <= place[mine]) && there[i] && (!shared || writer[i]) -> ahead = ahead | (1 << i) :: else fi; i++
     :: else -> break
     od; i = 0 }
 }
@@ -43,10 +51,13 @@ inline pick() {                    /* the last of them */
 }
 
 inline create() {
-  d_step { mine = made; there[mine] = 1; writer[mine] = !shared; made++ }
+  d_step { mine = made; place[mine] = made; there[mine] = 1; writer[mine] = !shared; made++ }
 }
 
 proctype client() {
+#ifdef CURATOR
+  byte from;
+#endif
   byte mine = NODES, ahead, i;
   bit shared;
   if :: shared = 0 :: shared = 1 fi;
@@ -74,7 +85,11 @@ entered:
   :: else ->
      pick();
      if
+#if defined(CURATOR) && !defined(TRUST)
+     :: atomic { !there[i] -> if :: writer[i] -> list() :: else -> ahead = ahead & ~(1 << i) fi }
+#else
      :: atomic { !there[i] || (shared && down[i]) -> ahead = ahead & ~(1 << i) }
+#endif
      :: atomic { !again -> again = 1; goto lost }
      fi
   od;
@@ -87,6 +102,9 @@ entered:
 #elif defined(REMAKE)
        shared = 1; writing--; reading++; there[mine] = 0 };
      create()
+#elif defined(CURATOR)
+       place[made] = place[mine]; there[made] = 1; from = mine; mine = made; made++ };
+     atomic { shared = 1; writing--; reading++; there[from] = 0 }
 #else
        shared = 1; writing--; reading++ };
      if :: down[mine] = 1 :: skip fi           /* it may never arrive */
@@ -112,6 +130,10 @@ active proctype servers() { end: do
   :: atomic { left[2] && there[2] -> there[2] = 0 }
   :: atomic { left[3] && there[3] -> there[3] = 0 }
   :: atomic { left[4] && there[4] -> there[4] = 0 }
+#ifdef CURATOR
+  :: atomic { left[5] && there[5] -> there[5] = 0 }
+  :: atomic { left[6] && there[6] -> there[6] = 0 }
+#endif
   od }
 
 init { atomic { byte c; for (c : 1 .. CLIENTS) { run client() } } }
