@@ -14,10 +14,6 @@ using State = OwnerState::State;
 
 namespace {
 
-milliseconds look_within(milliseconds ttl) noexcept {
-    return std::min(milliseconds(1000), ttl / 3);
-}
-
 /// How often what a watch says is checked.
 milliseconds check_within(milliseconds ttl) noexcept {
     return std::max(milliseconds(5000), ttl / 2);
@@ -153,7 +149,7 @@ void Acquire::entered(const Result& r, const RequestInfo& went) {
             p.lease = e.found.lease;
             break;
         case busy:
-            return end(Attempt::Busy{look_within(attempt_.ttl), true});
+            return end(Attempt::Busy{Attempt::Busy::unnotified(attempt_.ttl), true});
         case Entered::Outcome::left:
             return end(Attempt::Failed{make_error_code(errc::cancelled)});
         case foreign:
@@ -196,8 +192,8 @@ void Acquire::not_entered(const error_code& why, const RequestInfo& went) {
 
 void Acquire::stand(boot_clock::time_point now) {
     OwnerState& p = *place;
-    const auto trusted =
-        queues_.following() ? check_within(attempt_.ttl) : look_within(attempt_.ttl) / 2;
+    const auto trusted = queues_.following() ? check_within(attempt_.ttl)
+                                             : Attempt::Busy::unnotified(attempt_.ttl) / 2;
     const bool due = now >= p.checked + trusted || !queues_.known(p.line);
     if (p.state != State::queued || !due || queues_.fits(p) || !queues_.foremost(p))
         return settle();
@@ -263,7 +259,7 @@ void Acquire::changed(Change::Outcome how) {
 void Acquire::wait() {
     // What has come meanwhile has not woken an attempt that was under way.
     const bool again = place->state == State::gone || queues_.fits(*place);
-    end(Attempt::Busy{again ? milliseconds(1) : look_within(attempt_.ttl)});
+    end(Attempt::Busy{again ? milliseconds(1) : Attempt::Busy::unnotified(attempt_.ttl)});
 }
 
 // --- outcomes
@@ -288,7 +284,8 @@ void Acquire::leave() {
 
 void Acquire::left() {
     if (!attempt_.withdrawal && full_) return end(Attempt::Failed{make(Error::no_space)});
-    if (!attempt_.withdrawal) return end(Attempt::Busy{look_within(attempt_.ttl), true});
+    if (!attempt_.withdrawal)
+        return end(Attempt::Busy{Attempt::Busy::unnotified(attempt_.ttl), true});
     if (!full_) attempt_.outcome = Attempt::NoAnswer{attempt_.withdrawal};
     want(Step::over);
 }

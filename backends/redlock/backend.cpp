@@ -130,7 +130,7 @@ awaitable<void> RedlockBackend::attempt(std::span<Attempt* const> all) {
         if (a->queue && deployment_->told())
             a->outcome = Attempt::Busy{milliseconds(1), false};  // to leave its mark
         else if (std::holds_alternative<Attempt::Granted>(leader->outcome))
-            a->outcome = Attempt::Busy{std::min(a->ttl / 3, milliseconds(1000)), true};
+            a->outcome = Attempt::Busy{Attempt::Busy::unnotified(a->ttl), true};
         else
             a->outcome = leader->outcome;
         a->detail = leader->detail;

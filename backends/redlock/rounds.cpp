@@ -132,7 +132,7 @@ milliseconds AcquireRound::mark_lasts() const noexcept {
 }
 
 milliseconds AcquireRound::pause() const noexcept {
-    return std::min(attempt_->ttl / 3, milliseconds(1000));
+    return Attempt::Busy::unnotified(attempt_->ttl);
 }
 
 // Once it has a mark, and the nodes tell it, it need not ask. But what it had at some nodes has

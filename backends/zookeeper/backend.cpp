@@ -130,7 +130,7 @@ awaitable<void> ZooKeeperBackend::attempt(std::span<spi::Attempt* const> all) {
         // A place that has ended is taken anew, with a session that lives.
         const SessionPtr session = session_for(a->ttl, a->lock_delay);
         if (!a->queue && session->queues().known_busy(*a)) {
-            a->outcome = busy_for(a->ttl);
+            a->outcome = spi::Attempt::Busy{spi::Attempt::Busy::unnotified(a->ttl)};
             continue;
         }
         p = session->own().make_place(*a);

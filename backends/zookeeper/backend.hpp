@@ -53,9 +53,9 @@ private:
     awaitable<void> end_session(SessionPtr);
     awaitable<void> settle(spi::Attempt*, QueueNodePtr);
     awaitable<void> granted(spi::Attempt*, QueueNodePtr, SessionPtr);
+    awaitable<void> forget_records(SessionPtr, std::string newest, boot_clock::time_point deadline);
     /// No error if none of these nodes belongs to a session, so that no client holds by them. Else
     /// kind_mismatch, with text.
-    awaitable<void> forget_records(SessionPtr, std::string newest, boot_clock::time_point deadline);
     awaitable<spi::Failure> no_claims(SessionPtr, std::string parent,
                                       std::vector<std::string> strangers,
                                       boot_clock::time_point deadline);

@@ -6,10 +6,6 @@
 
 namespace holdfast::zookeeper {
 
-spi::Attempt::Busy busy_for(milliseconds ttl) noexcept {
-    return {std::min(milliseconds(1000), ttl / 3)};
-}
-
 Settling::Step Settling::next() {
     // The first in the line for permits asks for them.
     at = place->turn && !place->entered() ? place->turn : place;
@@ -89,7 +85,7 @@ Settling::Exit Settling::let_in() {
 Settling::Exit Settling::blocked() {
     if (!session->queues().blocked(at) || !session->handle().connected()) return {};
     at->waited = true;
-    a->outcome = busy_for(a->ttl);
+    a->outcome = spi::Attempt::Busy{spi::Attempt::Busy::unnotified(a->ttl)};
     if (a->queue) {
         session->queues().keep_waiting(at);
         return Step::done;

@@ -6,9 +6,6 @@
 
 namespace holdfast::zookeeper {
 
-/// The answer to an attempt that has to wait: a missed notification costs at most this.
-spi::Attempt::Busy busy_for(milliseconds ttl) noexcept;
-
 /// One attempt from the request for its node to its outcome. It sends no more than its session does
 /// for it, and never waits: ZooKeeperBackend::settle() takes the steps that do.
 class Settling {

@@ -5,7 +5,8 @@ usage: table.py             compares; exit 1 and the difference when the page ha
        table.py --write     writes the table anew
        table.py --selftest  what did not run whole, or failed, gets no tick
        table.py --facts     what is installed here, as JSON
-       table.py --record NAME FACTS FILTER REPORT...   keeps what one run has found (ctest's reports), and writes the table
+       table.py --record NAME FACTS FILTER REPORT...   keeps what one run has found (ctest's reports), and writes the table;
+                            with a FILTER, tests of a kept run of the whole suite with the same versions are replaced
 """
 import collections
 import datetime
@@ -47,15 +48,20 @@ def facts():
     return found | {"machine": subprocess.check_output(["uname", "-m"], text=True).strip()}
 
 
-def results(reports):
-    """{part: {"passed": n, "failed": [name]}} of ctest's reports; what ran with Valkey is a part by itself. Of a test that
-    several have, the last one counts."""
+def ran_in(reports):
+    """{(part, test): whether it passed} of ctest's reports; what ran with Valkey is a part by itself. Of a test that several
+    have, the last one counts."""
     ran = {}
     for report in map(pathlib.Path, reports):
         run = report.name.split(".")[0]  # of "suite.ctest.xml"
         for case in xml.etree.ElementTree.parse(report).getroot().iter("testcase"):
             name = case.get("name")
             ran[run if run != "suite" else name.split(".")[0], name] = case.get("status") == "run"
+    return ran
+
+
+def results(ran):
+    """{part: {"passed": n, "failed": [test]}}"""
     parts = collections.defaultdict(lambda: {"passed": 0, "failed": []})
     for (part, name), good in ran.items():
         if good:
@@ -77,6 +83,8 @@ def row(name, run):
     failed = [test for part in run["parts"].values() for test in part["failed"]]
     parts = ", ".join(sorted(f"{part} {len(r['failed']) + r['passed']}" for part, r in run["parts"].items()))
     said = f"{passed} passed" + (f", {len(failed)} failed: " + ", ".join(f"`{test}`" for test in failed) if failed else "")
+    if run.get("again"):
+        said += ", of which again, after a repair: " + ", ".join(f"`{test}` ({date})" for test, date in sorted(run["again"].items()))
     if run["filter"]:
         said += " (of the suite only " + run["filter"].replace("|", "\\|") + ")"
     tick = "✓ " if passed and not failed and not run["filter"] else ""
@@ -100,10 +108,26 @@ def read():
     return json.loads(KEPT.read_text()) if KEPT.exists() else {}
 
 
+def replaced(whole, ran, date):
+    """A run of the whole suite in which these tests have another result now."""
+    parts = json.loads(json.dumps(whole["parts"]))
+    for (part, test), good in ran.items():
+        failed = parts[part]["failed"]
+        parts[part]["passed"] += good - (test not in failed)
+        parts[part]["failed"] = [t for t in failed if t != test] + ([] if good else [test])
+    again = dict(whole.get("again", {})) | {test: date for _, test in ran}
+    return whole | {"parts": parts, "again": again}
+
+
 def record(name, found, only, *reports):
     kept = read()
-    kept[name] = {"date": datetime.date.today().isoformat(), "filter": only,
-                  "versions": json.loads(pathlib.Path(found).read_text()), "parts": results(reports)}
+    date, ran = datetime.date.today().isoformat(), ran_in(reports)
+    versions = json.loads(pathlib.Path(found).read_text())
+    whole = kept.get(name)
+    if only and whole and not whole["filter"] and whole["versions"] == versions:
+        kept[name] = replaced(whole, ran, date)
+    else:
+        kept[name] = {"date": date, "filter": only, "versions": versions, "parts": results(ran)}
     KEPT.write_text(json.dumps(kept, indent=1, sort_keys=True) + "\n")
 
 
@@ -112,6 +136,12 @@ def selftest():
     failed = whole | {"parts": {"core": {"passed": 1, "failed": ["core"]}}}
     nothing = whole | {"parts": {}}
     ticks = ["✓" in row("debian-13", run) for run in (whole, failed, nothing, whole | {"filter": "core"})]
+    again = replaced(failed, {("core", "core"): True}, "2000-01-02")
+    worse = replaced(whole, {("core", "core"): False}, "2000-01-02")
+    if again["parts"] != {"core": {"passed": 2, "failed": []}} or "✓" not in row("debian-13", again) or "2000-01-02" not in row("debian-13", again):
+        sys.exit(f"what passes again: {again}")
+    if worse["parts"] != {"core": {"passed": 1, "failed": ["core"]}}:
+        sys.exit(f"what fails the second time: {worse}")
     changed = page_with(f"{BEGIN}\nold\n{END}", {"debian-13": whole})
     if ticks != [True, False, False, False] or "`core`" not in row("debian-13", failed) or "old" in changed:
         sys.exit(f"ticks {ticks}\n{changed}")

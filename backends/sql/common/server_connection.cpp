@@ -172,6 +172,7 @@ spi::Failure ServerConnection::open(boot_clock::time_point deadline) {
     const auto until = spare ? deadline : spi::net::connect_until(deadline, patience_);
     const auto look_up = spare ? std::optional<boot_clock::time_point>() : deadline;
     auto failed = find(opening, until, look_up);
+    slow_ = patience_ > 1 || opening.was_slow();
     patience_ = failed && opening.was_slow() ? std::min(patience_ + 1, most_patience) : 1;
     if (!failed && !spare) server_.hosts.trust();
     const bool unanswered = !failed || failed.why == server_.errors.make(Error::no_answer);

@@ -55,6 +55,8 @@ protected:
     virtual spi::Failure introduce(boot_clock::time_point deadline) = 0;
     /// What it said then of itself: see Destination.
     virtual std::string incarnation() const { return {}; }
+    /// Making this connection took longer than connects do, or one before it failed by that.
+    bool slow() const noexcept { return slow_; }
     /// Connects to that host, without introduce(). Returns by which address.
     spi::Answer<std::string> connect_host(std::size_t host, Server::Opening&, const Limits&,
                                           std::optional<boot_clock::time_point> look_up);
@@ -79,6 +81,7 @@ private:
     Server& server_;
     const Resolve resolve_;
     Watchdog::Guard guard_;
+    bool slow_ = false;  // to make
     boot_clock::time_point used_;
     unsigned generation_ = 0;  // of Hosts
     int patience_ = 1;         ///< times the usual time for the next connect

@@ -102,10 +102,9 @@ struct Reply {
 /// A row that is free, or was, and could not be had: somebody is just at it, or has locked it.
 inline constexpr milliseconds just_missed{10};
 
-/// How long a waiter sleeps without being notified: until the lease ends, and at most min(ttl/3, 1
-/// s).
+/// How long a waiter sleeps without being notified: until the lease ends, or as long as waiters do.
 inline milliseconds look_within(std::int64_t left_us, milliseconds ttl) noexcept {
-    const auto longest = std::max(std::min(ttl / 3, milliseconds(1000)), milliseconds(1));
+    const auto longest = std::max(spi::Attempt::Busy::unnotified(ttl), milliseconds(1));
     return std::clamp(milliseconds(left_us / 1000 + 1), milliseconds(1), longest);
 }
 

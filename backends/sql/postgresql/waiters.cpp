@@ -9,7 +9,7 @@ namespace holdfast::postgresql {
 
 boot_clock::duration Waiters::interval(milliseconds ttl) noexcept {
     // A little less than core's pause, so that a look that comes on time is not put off again.
-    return std::min(ttl / 3, milliseconds(1000)) * 3 / 4;
+    return spi::Attempt::Busy::unnotified(ttl) * 3 / 4;
 }
 
 Waiters::Plan Waiters::plan(const std::string& key, const spi::Attempt& a,

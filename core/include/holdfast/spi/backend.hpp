@@ -11,6 +11,7 @@
 // withdraw, or one renew and one release, under way. A verb writes the outcome of each item, never
 // throws, and ends at the latest of its items' deadlines.
 #pragma once
+#include <algorithm>
 #include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/awaitable.hpp>
 #include <functional>
@@ -74,6 +75,12 @@ struct Attempt {
         milliseconds look_within{};  ///< attempt again after this, at the latest
         /// Poll mode: core looks again after its own back-off, at most look_within later.
         bool polling = false;
+
+        /// The longest pause of a waiter that the server notifies, as a notification may be lost: a
+        /// third of the ttl, a second at most.
+        static constexpr milliseconds unnotified(milliseconds ttl) noexcept {
+            return std::min(ttl / 3, milliseconds(1000));
+        }
     };
     struct NoAnswer {  ///< it may have been executed
         error_code why;
