@@ -265,6 +265,13 @@ awaitable<error_code> Members::authenticate(boot_clock::time_point deadline, std
     co_return proper ? error_code() : make(Error::protocol);
 }
 
+void Members::heard(boot_clock::duration took) noexcept {
+    ++answered_;
+    cut_ = 0;
+    patience_ =
+        std::max(std::chrono::duration_cast<milliseconds>(took * 2), patience_ - patience_ / 16);
+}
+
 awaitable<Members::Answer> Members::send(Post p, boot_clock::time_point deadline,
                                          std::string* detail) {
     const auto self = shared_from_this();
@@ -300,10 +307,7 @@ awaitable<Members::Answer> Members::send(Post p, boot_clock::time_point deadline
         answer.doubt = answer.doubt || out.doubt;
         if (!answer.why) {
             detail->clear();  // of a member that failed before
-            ++answered_;
-            cut_ = 0;
-            patience_ = std::max(std::chrono::duration_cast<milliseconds>(took * 2),
-                                 patience_ - patience_ / 16);
+            heard(took);
             break;
         }
         *detail = std::move(out.detail);

@@ -86,6 +86,8 @@ private:
     /// False: half of the time until the deadline was over first.
     awaitable<bool> turn(boot_clock::time_point deadline);
     void give_turn();
+    /// A member has answered, after so long.
+    void heard(boot_clock::duration took) noexcept;
     ConnectionPtr connection_to(std::size_t member);
     ConnectionPtr connection();
     awaitable<Connection::Outcome> ask(Connection&, const Post&, boot_clock::time_point deadline);

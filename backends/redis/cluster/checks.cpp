@@ -113,6 +113,25 @@ asio::awaitable<std::string> text_of(Node& node, std::vector<std::string> words,
     co_return lines;
 }
 
+/// The primaries' clocks, beside that of the first one.
+class Clocks {
+public:
+    void compare(const Node& node, Facts& facts) {
+        const auto offset = node.backend->clock().server_ms(boot_clock::now()) - wall_ms();
+        if (!first_) {
+            first_ = offset;
+            first_display_ = node.display;
+        } else {
+            facts.set("ahead_ms", offset - *first_);
+            facts.set("first", first_display_);
+        }
+    }
+
+private:
+    std::optional<std::int64_t> first_;
+    std::string first_display_;
+};
+
 }  // namespace
 
 const std::vector<spi::Check>& node_checks() {
@@ -167,8 +186,7 @@ asio::awaitable<spi::Failure> examine_cluster(const std::vector<Node*>& primarie
     Facts set;
     set.where = settings.display();
     std::set<std::string> hosts;
-    std::optional<std::int64_t> first;
-    std::string first_display;
+    Clocks clocks;
     spi::Failure unreachable(make(Error::uncovered));
     bool answered = false;
     auto left = static_cast<std::int64_t>(primaries.size()) + 1;
@@ -200,16 +218,7 @@ asio::awaitable<spi::Failure> examine_cluster(const std::vector<Node*>& primarie
         auto asking = text_of(*node, {"CLUSTER", "NODES"}, deadline);
         const std::string nodes = co_await std::move(asking);
         if (!nodes.empty()) facts.set("moving", static_cast<long long>(moving_slots_of(nodes)));
-        if (settings.text("mode") != "plain") {
-            const auto offset = node->backend->clock().server_ms(boot_clock::now()) - wall_ms();
-            if (first) {
-                facts.set("ahead_ms", offset - *first);
-                facts.set("first", first_display);
-            } else {
-                first = offset;
-                first_display = node->display;
-            }
-        }
+        if (settings.text("mode") != "plain") clocks.compare(*node, facts);
         spi::judge(node_checks(), facts, into);
     }
     if (!answered) co_return unreachable;
