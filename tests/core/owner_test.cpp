@@ -85,7 +85,7 @@ TEST_CASE("no two ids are the same, in threads either", "[owner]") {
     CHECK(all.size() == 4 * each);
 }
 
-TEST_CASE("a forked child does not repeat its parent's ids", "[owner]") {
+TEST_CASE("a forked child does not repeat its parent's ids", "[owner][native]") {
     // Past the C library, as languages' runtimes do: none of its handlers runs in the child.
     const bool past_libc = GENERATE(false, true);
     INFO((past_libc ? "clone(2)" : "fork()"));

@@ -47,7 +47,7 @@ bool has(std::uint64_t set, int signal) {
 
 }  // namespace
 
-TEST_CASE("the client's threads leave signals to the program", "[core]") {
+TEST_CASE("the client's threads leave signals to the program", "[core][native]") {
     // Each of them, asked from inside: other threads of this process are not Holdfast's.
     std::atomic<std::uint64_t> deliverer{0};
     const auto client =

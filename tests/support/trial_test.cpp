@@ -38,7 +38,7 @@ void stand_still(std::chrono::milliseconds time) {
 
 }  // namespace
 
-TEST_CASE("what stalls do to trials") {
+TEST_CASE("what stalls do to trials", "[native]") {
     // In a process of its own: whoever started this one may be told of a child that is stopped.
     const ::pid_t child = ::fork();
     if (child == 0) {

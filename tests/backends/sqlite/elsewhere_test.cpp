@@ -52,19 +52,20 @@ void one_holder(const std::vector<std::string>& flags, const std::string& prepar
     CHECK(lab::reached([&] { return file.said("waits").starts_with("held"); }, 5s));
 }
 
-TEST_CASE("a process with another boot id excludes, and is excluded") {
+TEST_CASE("a process with another boot id excludes, and is excluded", "[native]") {
     one_holder({},
                "echo 11111111-2222-3333-4444-555555555555 > /tmp/$$ && "
                "mount --bind /tmp/$$ /proc/sys/kernel/random/boot_id && rm /tmp/$$");
 }
 
-TEST_CASE("a process that cannot read the boot id excludes, and is excluded") {
+TEST_CASE("a process that cannot read the boot id excludes, and is excluded", "[native]") {
     one_holder({"--pid"},
                "mount -t proc -o subset=pid none /proc && "
                "! cat /proc/sys/kernel/random/boot_id 2>/dev/null");
 }
 
-TEST_CASE("processes of other time namespaces exclude, whichever way their clock is shifted") {
+TEST_CASE("processes of other time namespaces exclude, whichever way their clock is shifted",
+          "[native]") {
     SECTION("ahead") {
         one_holder({"--time", "--boottime", "86400"}, "true");
     }
@@ -75,7 +76,7 @@ TEST_CASE("processes of other time namespaces exclude, whichever way their clock
 
 // A sanitizer cannot do without /proc itself.
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-TEST_CASE("a process that cannot know its clock is refused, with the remedy") {
+TEST_CASE("a process that cannot know its clock is refused, with the remedy", "[native]") {
     const File file;
     { Table(file).grant("b", "one"); }
     auto there = elsewhere(file, {"--time", "--boottime", "86400"}, "mount -t tmpfs none /proc",
@@ -86,7 +87,8 @@ TEST_CASE("a process that cannot know its clock is refused, with the remedy") {
 }
 #endif
 
-TEST_CASE("a file that is bind-mounted by itself has another log beside it, and is refused") {
+TEST_CASE("a file that is bind-mounted by itself has another log beside it, and is refused",
+          "[native]") {
     const File file;
     { Table(file).grant("b", "one"); }
     lab::TempDir other;
@@ -112,7 +114,8 @@ TEST_CASE("a file that is bind-mounted by itself has another log beside it, and 
     bound.kill();
 }
 
-TEST_CASE("a log that is removed while in use ends its leases, and nobody holds beside them") {
+TEST_CASE("a log that is removed while in use ends its leases, and nobody holds beside them",
+          "[native]") {
     const File file;
     auto client = Client::open(file.url + "?request_timeout=1500ms").value();
     auto lock = client.make_lock("a", {.ttl = 2s}).value();

@@ -104,7 +104,7 @@ TEST_CASE("BUSY while a lease is held: at risk, and held again afterwards") {
     CHECK(lease.release() == ReleaseResult::released);
 }
 
-TEST_CASE("a writer killed inside its transaction leaves nothing behind") {
+TEST_CASE("a writer killed inside its transaction leaves nothing behind", "[native]") {
     const File file;
     Table t(file);
     const auto held = t.grant("a", "one");
@@ -121,7 +121,7 @@ TEST_CASE("a writer killed inside its transaction leaves nothing behind") {
     CHECK(next.token.value < held.token.value + 1'000'000'000'000);  // not from what it wrote
 }
 
-TEST_CASE("a killed holder's lock is free after its ttl, and it is told as crashed") {
+TEST_CASE("a killed holder's lock is free after its ttl, and it is told as crashed", "[native]") {
     test_support::Trial& trial = test_support::this_trial();
     const File file;
     auto holder = file.helper({"hold", file.url + "?ttl=1s", "a"}, "holder");

@@ -20,7 +20,7 @@ namespace {
 using test_support::Busy;
 using test_support::in_child;
 
-TEST_CASE("four processes: one holder at a time, and tokens that only grow") {
+TEST_CASE("four processes: one holder at a time, and tokens that only grow", "[native]") {
     const File file;
     constexpr int processes = 4, times = 500;
     const std::string witness = file.dir / "witness";
@@ -51,7 +51,7 @@ TEST_CASE("four processes: one holder at a time, and tokens that only grow") {
     CHECK(file.sql("PRAGMA integrity_check") == "ok");
 }
 
-TEST_CASE("the witness notices when nobody excludes") {
+TEST_CASE("the witness notices when nobody excludes", "[native]") {
     const File file;
     constexpr int processes = 4;
     const std::string witness = file.dir / "witness";
@@ -90,7 +90,8 @@ TEST_CASE("many connections make the tables at once") {
     CHECK(granted == 12);
 }
 
-TEST_CASE("a release reaches the waiters of another client and of another process soon") {
+TEST_CASE("a release reaches the waiters of another client and of another process soon",
+          "[native]") {
     test_support::Trial& trial = test_support::this_trial();
     const File file;
     auto holder = Client::open(file.url).value();
