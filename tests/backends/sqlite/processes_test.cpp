@@ -228,7 +228,7 @@ TEST_CASE("what a child's client holds outlasts the parent's client", "[fork]") 
         ::close(end);
 }
 
-TEST_CASE("a child of fork disturbs nothing") {
+TEST_CASE("a child of fork disturbs nothing", "[native]") {
     const File file;
     auto client = Client::open(file.url).value();
     auto held = client.make_lock("a").value()->acquire({.wait = 2s}).value();
