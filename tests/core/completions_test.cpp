@@ -255,6 +255,7 @@ TEST_CASE("closing from a dying handler beside another close", "[core]") {
             const auto server = busy_server();
             state->client = std::make_unique<hf::Client>(scripted::open(server));
             struct Closes {
+                explicit Closes(hf::Client& c) : client(c) {}  // clang 14 needs it
                 hf::Client client;  // the handler may end after all else of this test
                 ~Closes() { client.close(); }
             };
