@@ -3,7 +3,7 @@ import ctypes
 import os
 from ctypes import (POINTER, Structure, byref, c_char, c_char_p, c_int, c_int32, c_int64, c_size_t, c_uint32, c_uint64, c_void_p,
                     string_at)
-from typing import Any, Optional
+from typing import Any, ClassVar, Optional
 
 FOREVER = 2**63 - 1
 OK, CONTENDED, TIMED_OUT, LOST, NOT_HELD = 0, 1, 2, 7, 9
@@ -41,8 +41,8 @@ class AcquireOptions(Sized):
 
 
 class Event(Sized):
-    _fields_ = [("size", c_uint32), ("call", c_uint64), ("lease", c_void_p), ("error", ErrorInfo),
-                    ("json", c_void_p)]
+    _fields_: ClassVar[Any] = [("size", c_uint32), ("call", c_uint64), ("lease", c_void_p), ("error", ErrorInfo),
+                               ("json", c_void_p)]
 
     def __init__(self) -> None:
         super().__init__(error=ErrorInfo())
