@@ -82,6 +82,7 @@ spi::Failure ServerConnection::try_host(std::size_t host, Server::Opening& openi
                                         std::optional<boot_clock::time_point> look_up,
                                         unsigned began) {
     spi::Failure failed;
+    const auto start = boot_clock::now();
     try {
         auto address = connect_host(host, opening, limits, look_up);
         if (!address) {
@@ -102,6 +103,7 @@ spi::Failure ServerConnection::try_host(std::size_t host, Server::Opening& openi
             return {server_.errors.make(Error::old_primary),
                     "this client has found another one meanwhile"};
         generation_ = reached->generation;
+        slow_ = boot_clock::now() - start > spi::net::least_connect_time;
         if (reached->left) server_.moved(*reached->left);
     } catch (const std::bad_alloc&) {  // says nothing about the server
         close();
@@ -172,7 +174,6 @@ spi::Failure ServerConnection::open(boot_clock::time_point deadline) {
     const auto until = spare ? deadline : spi::net::connect_until(deadline, patience_);
     const auto look_up = spare ? std::optional<boot_clock::time_point>() : deadline;
     auto failed = find(opening, until, look_up);
-    slow_ = patience_ > 1 || opening.was_slow();
     patience_ = failed && opening.was_slow() ? std::min(patience_ + 1, most_patience) : 1;
     if (!failed && !spare) server_.hosts.trust();
     const bool unanswered = !failed || failed.why == server_.errors.make(Error::no_answer);

@@ -55,7 +55,7 @@ protected:
     virtual spi::Failure introduce(boot_clock::time_point deadline) = 0;
     /// What it said then of itself: see Destination.
     virtual std::string incarnation() const { return {}; }
-    /// Making this connection took longer than connects do, or one before it failed by that.
+    /// Making this connection took longer than it usually may.
     bool slow() const noexcept { return slow_; }
     /// Connects to that host, without introduce(). Returns by which address.
     spi::Answer<std::string> connect_host(std::size_t host, Server::Opening&, const Limits&,
@@ -81,10 +81,10 @@ private:
     Server& server_;
     const Resolve resolve_;
     Watchdog::Guard guard_;
-    bool slow_ = false;  // to make
     boot_clock::time_point used_;
     unsigned generation_ = 0;  // of Hosts
-    int patience_ = 1;         ///< times the usual time for the next connect
+    bool slow_ = false;
+    int patience_ = 1;  ///< times the usual time for the next connect
 };
 
 template <class F>
