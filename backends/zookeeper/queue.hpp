@@ -22,8 +22,8 @@ namespace holdfast::zookeeper {
 class Queue {
 public:
     /// The number and the node. A server may give a number twice, and Curator's downgrade has two
-    /// nodes in one place for a while. No client knows which of the two is ahead, so
-    /// each counts as ahead of the other.
+    /// nodes in one place for a while. No client knows which of the two is ahead, so each counts as
+    /// ahead of the other.
     using Key = std::pair<std::int64_t, std::string>;
     struct Entry {
         QueueNodePtr own;  ///< of this session, or null

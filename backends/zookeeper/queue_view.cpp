@@ -174,7 +174,7 @@ void QueueView::blocker_seen(const std::string& parent, const std::string& node,
         if (!other.own || other.own->state != QueueNode::State::queued) continue;
         // An attempt that does not wait has to learn that it is no reader's.
         if (other.own->reads()) other.own->gate.open();
-        if (*e->foreign && of_other_recipe(other.recipe, e->recipe))
+        if (!data && of_other_recipe(other.recipe, e->recipe))
             shared_.events->wake(other.own->owner);
     }
 }

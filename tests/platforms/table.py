@@ -9,6 +9,7 @@ usage: table.py             compares; exit 1 and the difference when the page ha
                             with a FILTER, tests of a kept run of the whole suite with the same versions are replaced
 """
 import collections
+import copy
 import datetime
 import difflib
 import importlib.util
@@ -110,7 +111,7 @@ def read():
 
 def replaced(whole, ran, date):
     """A run of the whole suite in which these tests have another result now."""
-    parts = json.loads(json.dumps(whole["parts"]))
+    parts = copy.deepcopy(whole["parts"])
     for (part, test), good in ran.items():
         failed = parts[part]["failed"]
         parts[part]["passed"] += good - (test not in failed)

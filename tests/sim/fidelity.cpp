@@ -149,12 +149,11 @@ public:
         // both servers lose them. What is published depends on no key.
         Words unclear;
         std::string ends;
-        for (const auto& [key, value] : store_.keys)
-            if (value.expires >= 0)
-                ends += ", " + key + " ends at " + std::to_string(value.expires);
-        for (const auto& [key, value] : store_.keys)
-            if (before != after && value.expires >= 0 && value.expires <= after)
-                unclear.push_back(key);
+        for (const auto& [key, value] : store_.keys) {
+            if (value.expires < 0) continue;
+            ends += ", " + key + " ends at " + std::to_string(value.expires);
+            if (before != after && value.expires <= after) unclear.push_back(key);
+        }
         const std::string bytes =
             script ? lua_.evaluate(words[1], {words[3]}, Words(words.begin() + 4, words.end()),
                                    store_, wire_)

@@ -202,7 +202,7 @@ void Acquire::set(const Reply& r) {
         a.outcome = Attempt::NoAnswer{make(Error::protocol)};
         return;
     }
-    a.outcome = Attempt::Busy{std::min(a.ttl / 3, milliseconds(1000)), true};
+    a.outcome = Attempt::Busy{Attempt::Busy::unnotified(a.ttl), true};
     // A busy key may be no lock at all, which SET NX does not distinguish.
     if (!shared_.texts.has(keys_.lock)) call_ = &ScriptCalls::all().get;
 }

@@ -102,7 +102,8 @@ struct Reply {
 /// A row that is free, or was, and could not be had: somebody is just at it, or has locked it.
 inline constexpr milliseconds just_missed{10};
 
-/// How long a waiter sleeps without being notified: until the lease ends, or as long as waiters do.
+/// How long a waiter sleeps without being notified: until the lease ends, and at most as long as
+/// any waiter.
 inline milliseconds look_within(std::int64_t left_us, milliseconds ttl) noexcept {
     const auto longest = std::max(spi::Attempt::Busy::unnotified(ttl), milliseconds(1));
     return std::clamp(milliseconds(left_us / 1000 + 1), milliseconds(1), longest);

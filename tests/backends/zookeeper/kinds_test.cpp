@@ -70,6 +70,25 @@ TEST_CASE("kinds: Curator's and kazoo's readers and writers stand in one line wi
     reader.lease().release();
 }
 
+TEST_CASE("kinds: two nodes of one number are both ahead") {
+    Beside here("kinds-twin");
+    const auto lock = here.lock(readers_and_writers);
+    const auto writes = here.curator("__WRIT__");
+    const auto reads = here.stranger(
+        "_c_22222222-2222-4222-8222-222222222222-__READ__" + writes.substr(writes.size() - 10),
+        "10.0.0.1", ZOO_EPHEMERAL);
+    CHECK(lock->try_acquire_shared().error() == errc::contended);
+    Waiter reader(*lock, {.mode = hf::Mode::shared});
+    lab::wait_until([&] { return here.waiting() >= 1; }, 10s, "it waits");
+    here.gone(writes);
+    auto lease = reader.lease();
+    CHECK(lock->try_acquire().error() == errc::contended);
+    lease.release();
+    CHECK(lock->try_acquire().error() == errc::contended);
+    here.gone(reads);
+    CHECK(hold(*lock).release() == hf::ReleaseResult::released);
+}
+
 TEST_CASE("kinds: a reader of Curator's that was a writer is ahead of those that waited for it") {
     Beside here("kinds-downgrade");
     const auto lock = here.lock(readers_and_writers);
@@ -94,7 +113,9 @@ TEST_CASE("kinds: a reader of Curator's that was a writer is ahead of those that
     Waiter reader(*lock, {.mode = hf::Mode::shared});
     lab::wait_until([&] { return here.waiting() >= 1; }, 10s, "it waits");
     here.gone(writes_again);
-    reader.lease().release();
+    auto lease = reader.lease();
+    CHECK(lock->try_acquire().error() == errc::contended);
+    lease.release();
     CHECK(lock->try_acquire().error() == errc::contended);
     here.gone(reads_again);
     CHECK(hold(*lock).release() == hf::ReleaseResult::released);
