@@ -10,6 +10,7 @@ namespace {
 
 /// One lock that `crowd` wait for, and as many leases, in one client.
 void wait_and_hold(const std::uint64_t crowd) {
+    Trial& trial = this_trial();
     const auto base = threads_now();
     const auto holder_client = open("ttl=60s");
     const auto name = fresh_name("many");
@@ -45,7 +46,9 @@ void wait_and_hold(const std::uint64_t crowd) {
         CHECK(wrong == 0);
         std::cout << backend().name() << ": " << crowd << " waiters and " << crowd << " leases on "
                   << most << " threads\n";
-        CHECK(most <= 4);
+        // Callbacks that begin none of the others for so long look blocked, and get a fourth
+        // thread.
+        trial.holds(most <= 4, 40ms, "at most four threads");
         for (const auto& lease : leases)
             REQUIRE(lease.valid());
         leases.clear();

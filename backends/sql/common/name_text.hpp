@@ -219,22 +219,27 @@ inline Columns columns_of(const NameState& n, const Columns& before) {
                         int{p.units.mode == Mode::shared}, p.token, p.since, p.valid, p.expires,
                         p.expires - n.now, number_of(p.previous), int{p.revoked}, int{p.asked});
     }
-    for (const NameState::Waiter& m : n.waiters)
+    const bool held = !n.holders.empty();
+    for (const NameState::Waiter& m : n.waiters) {
         TextLine::write(text, "wait", m.owner, m.units.take, m.units.of,
                         int{m.units.mode == Mode::shared}, m.ticket, m.until);
-    for (const NameState::BrokenHolder& g : n.broken)
+        if (!held) last = std::max(last, m.until);
+    }
+    for (const NameState::BrokenHolder& g : n.broken) {
         TextLine::write(text, "gone", g.owner, g.until, g.until - n.now);
+        if (!held) last = std::max(last, g.until);
+    }
     c.text = text.empty() ? std::string() : std::string(text_begins) + text;
     if (n.holders.empty() && n.ended) return c;
-    c.expires = n.holders.empty() ? 0 : last;
+    c.expires = held || last > n.now ? last : 0;
     if (c.span != any_span) c.span = last - n.now;
     c.mark = holder != nullptr ? 0 : number_of(n.previous);
     c.revoked = holder != nullptr && holder->revoked;
-    if (!n.holders.empty()) c.acquired = since;
+    if (held) c.acquired = since;
     if (holder != nullptr) {
         c.owner = holder->owner;
         c.previous = number_of(holder->previous);
-    } else if (n.holders.empty()) {
+    } else if (!held) {
         c.owner.clear();
     } else {
         c.owner = permits ? permits_marker : shared ? shared_marker : closed_marker;

@@ -22,10 +22,11 @@ UPDATE holdfast_lease SET expires = {now} + ?, ver = ver + 1
   WHERE name = ? AND slot = 0 AND meta IS NULL AND owner = ? AND token = ? AND NOT revoked AND expires > {now}
 
 --- It waits for a grant of the owner that is just being committed, and keeps one that comes later out. Owners that are no
---- longer kept out stay in `gone` until the whole row is written.
+--- longer kept out stay in `gone` until the whole row is written; `expires` keeps the row from the sweep meanwhile.
 -- name: withdraw
 UPDATE holdfast_lease SET ver = ver + LAST_INSERT_ID(IF(meta IS NULL, 1, 2) + IF(owner = ?, 4, 0)),
-  mark = IF(owner = ?, previous, mark), owner = IF(owner = ?, NULL, owner), gone = NULLIF(CONCAT(IFNULL(gone, ''), ?), '')
+  mark = IF(owner = ?, previous, mark), owner = IF(owner = ?, NULL, owner),
+  expires = IF(owner IS NULL, GREATEST(expires, {now}), expires), gone = NULLIF(CONCAT(IFNULL(gone, ''), ?), '')
   WHERE name = ? AND slot = 0 AND (gone IS NULL OR LENGTH(gone) < ?)
 
 --- A row that an operator deletes and that is made again has no version that it had before.
@@ -59,5 +60,5 @@ SELECT MAX(name), COUNT(*) FROM
 
 -- name: sweep
 DELETE FROM holdfast_lease WHERE name > ? AND name <= ?
-  AND (owner IS NULL OR owner LIKE 'hf:%' AND expires < {now} - {day}) AND (meta IS NULL OR meta LIKE 'hf 1%')
+  AND (owner IS NULL OR owner LIKE 'hf:%') AND expires < {now} - {day} AND (meta IS NULL OR meta LIKE 'hf 1%')
   AND mark < 2 AND token < {now} - {day} AND acquired < {now} - {day}

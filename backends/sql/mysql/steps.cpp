@@ -239,8 +239,11 @@ sql::Reply Table::write(const std::vector<sql::Change>& changes, sql::Written& d
     }
     const auto row = [&](Packet& p, const sql::Change* one) {
         const sql::Columns& to = one->columns;
+        // What is kept out keeps a free row from the sweep.
+        const bool kept = to.owner.empty() && !one->row->gone.empty();
+        const auto expires = kept ? std::max(to.expires, one->row->now) : to.expires;
         p.add(Sql::write,
-              {to.owner, to.token, to.expires, to.acquired, std::int64_t{to.mark},
+              {to.owner, to.token, expires, to.acquired, std::int64_t{to.mark},
                std::int64_t{to.previous}, std::int64_t{to.revoked}, to.text, one->row->gone,
                one->key, std::stoll(one->row->version), server.server_us(one->deadline)});
     };

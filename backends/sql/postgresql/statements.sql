@@ -184,7 +184,7 @@ SELECT meta FROM {table} WHERE name = $1 AND slot = 1 AND acquired > {clock} - i
 -- name: sweep
 WITH w AS MATERIALIZED (SELECT name, slot FROM {table} WHERE name > $1 ORDER BY name, slot LIMIT 1000),
 f AS MATERIALIZED (SELECT l.name, l.slot FROM w JOIN {table} l USING (name, slot)
-  WHERE (l.owner IS NULL OR pg_catalog.starts_with(l.owner, 'hf:') AND l.expires < {clock} - interval '1 day')
+  WHERE (l.owner IS NULL OR pg_catalog.starts_with(l.owner, 'hf:')) AND l.expires < {clock} - interval '1 day'
     AND (l.meta IS NULL OR pg_catalog.starts_with(l.meta, 'hf 1'))
     AND l.mark < 2 AND l.token < {now} - 86400000000
     AND l.acquired < {clock} - interval '1 day'

@@ -52,7 +52,7 @@ SELECT meta FROM holdfast_lease WHERE name = ?1 AND slot = 1
 
 -- name: sweep_window
 SELECT l.name, l.slot, l.mark < 2 AND l.token < ?1
-    AND (l.owner IS NULL OR l.owner GLOB 'hf:*' AND NOT (l.expires > ?3 AND l.expires - ?3 <= l.ttl + 1000))
+    AND (l.owner IS NULL OR l.owner GLOB 'hf:*') AND NOT (l.expires > ?3 AND l.expires - ?3 <= l.ttl + 1000)
     AND (l.meta IS NULL OR l.meta GLOB 'hf 1*')
   FROM holdfast_format f JOIN holdfast_lease l ON l.name > f.swept WHERE f.id = 1 ORDER BY l.name, l.slot LIMIT ?2
 

@@ -169,19 +169,24 @@ TEST_CASE("sweep: old rows of clean releases go, all others stay, and tokens sti
     }
     own.sql(std::string("UPDATE holdfast_lease SET token = token - 90000000000, "
                         "acquired = acquired - ") +
-            dialect::more_than_a_day + " WHERE name LIKE 'old%'");
+            dialect::more_than_a_day + ", expires = expires - " + dialect::more_than_a_day +
+            " WHERE name LIKE 'old%'");
     own.sql("UPDATE holdfast_lease SET owner = 'somebody', expires = " + dialect::in_seconds(3600) +
             " WHERE name = 'old-held'");
     own.sql(std::string("INSERT INTO holdfast_lease (name, meta, acquired) VALUES "
                         "('old-kind', 'semaphore', ") +
             dialect::epoch + ")");
+    // Free, and somebody waits in it still, or is still to hear something.
+    own.sql(std::string("INSERT INTO holdfast_lease (name, meta, acquired, expires) VALUES "
+                        "('old-noted', 'hf 1', ") +
+            dialect::epoch + ", " + dialect::in_seconds(3) + ")");
     Direct d(own.url());
     std::string cursor;
     db::sweep(*d.connection, boot_clock::now() + 5s, cursor);
     std::string left;
     for (const auto& r : own.sql("SELECT name FROM holdfast_lease ORDER BY name"))
         left += r[0] + " ";
-    CHECK(left == "old-abandoned old-held old-kind young ");
+    CHECK(left == "old-abandoned old-held old-kind old-noted young ");
     CHECK(hold(client, "old-clean").fencing_token() > last);
     // 2,500 rows take three looks.
     own.sql(std::string("INSERT INTO holdfast_lease (name, acquired) SELECT concat('many/', n), ") +

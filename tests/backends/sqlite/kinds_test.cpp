@@ -53,6 +53,26 @@ TEST_CASE("kinds: the sweeper leaves what is held beside others, and takes what 
     CHECK(file.sql("SELECT count(*) FROM holdfast_lease") == "0");
 }
 
+TEST_CASE("kinds: the sweeper leaves the place of a waiter that nobody is before any more") {
+    const File file;
+    Table t(file);
+    const spi::Units two{2, 3, Mode::exclusive}, three{3, 3, Mode::exclusive};
+    const auto holds = token_of(beside(t, Step::Kind::attempt, "holder", 0, two));
+    Step waits = t.step(Step::Kind::attempt, "a", "waiter");
+    waits.units = three;
+    waits.queue = true;
+    waits.ticket = boot_us() - 2 * spi::NameState().place_after;
+    REQUIRE(std::holds_alternative<spi::Attempt::Busy>(t.run(waits).outcome));
+    REQUIRE(beside(t, Step::Kind::release, "holder", holds, two).released ==
+            ReleaseResult::released);
+    // Permits take no token: a row of theirs always looks as if it were old.
+    sweep(t.connection, boot_clock::now() + 2s);
+    CHECK(file.sql("SELECT meta LIKE '% waiter%' FROM holdfast_lease") == "1");
+    file.sql("UPDATE holdfast_lease SET expires = 1");
+    sweep(t.connection, boot_clock::now() + 2s);
+    CHECK(file.sql("SELECT count(*) FROM holdfast_lease") == "0");
+}
+
 TEST_CASE("kinds: who waits notices what another process does, all that can come in at once") {
     const File file;
     Table t(file);  // tells nobody of this process

@@ -42,6 +42,12 @@ struct RowOnly {
         CHECK(again.broken == state.broken);
         const bool alone = !state.holders.empty() && state.holders.front().exclusive();
         if (!alone && !state.ended) CHECK(again.previous == state.previous);
+        // What removes rows looks at no text.
+        if (!state.holders.empty() || state.ended) return;
+        for (const auto& w : state.waiters)
+            CHECK(row.expires >= w.until);
+        for (const auto& b : state.broken)
+            CHECK(row.expires >= b.until);
     }
     /// Breaks one of the holders, or asks it to release.
     void operate(const std::string& owner, bool breaks, bool now_too) {
