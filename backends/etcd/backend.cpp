@@ -143,17 +143,16 @@ bool EtcdBackend::have_leases(const Operations& part) {
 }
 
 awaitable<void> EtcdBackend::get_leases(const Operations& part) {
-    error_code no_waiting;  // that lease is asked for once
+    spi::Failure no_waiting;  // that lease is asked for once
     for (Operation* o : part) {
         if (o->needs() == Operation::Needs::nothing) continue;
-        RequestInfo went;
-        result<Lease> lease = no_waiting;
+        spi::Answer<Lease> lease = no_waiting;
         if (o->needs() == Operation::Needs::young) {
-            auto task = leases_->young(o->ttl, o->deadline, &went.detail);
+            auto task = leases_->young(o->ttl, o->deadline);
             lease = co_await std::move(task);
         } else if (!no_waiting) {
             tend();
-            auto task = leases_->for_waiting(o->deadline, &went.detail);
+            auto task = leases_->for_waiting(o->deadline);
             lease = co_await std::move(task);
             if (!lease) no_waiting = lease.error();
         }
@@ -161,8 +160,9 @@ awaitable<void> EtcdBackend::get_leases(const Operations& part) {
             o->leased(*lease);
             continue;
         }
-        if (went.detail.empty()) went.detail = lease.error().message();
-        o->missing(lease.error(), went);
+        RequestInfo went;
+        went.detail = lease.error().text();
+        o->missing(lease.error().why, went);
     }
 }
 
@@ -184,8 +184,8 @@ awaitable<void> EtcdBackend::exchange(const Operations& all) {
         auto messages = take_messages();
         const auto length = write(all, messages->request);
         const std::int64_t newest = newest_;
-        auto task = members_->post(method::txn, messages->request, messages->answer, deadline,
-                                   &went.detail, length);
+        auto task =
+            members_->post(method::txn, messages->request, messages->answer, deadline, length);
         const Members::Answer sent = co_await std::move(task);
         answer = read(messages->answer, sent, all.size(), newest, went);
         give_back(std::move(messages));
@@ -243,6 +243,7 @@ result<Result> EtcdBackend::read(const rpc::TxnResponse& from, const Members::An
     went.late = sent.doubt && sent.why != make(Error::no_space);
     went.repeated = sent.repeated;
     went.unsent = sent.unsent;
+    went.detail = sent.detail;
     if (sent.why == make(Error::no_lease)) leases_->forget();
     if (sent.why) return sent.why;
     went.revision = from.header().revision();
@@ -258,8 +259,7 @@ result<Result> EtcdBackend::read(const rpc::TxnResponse& from, const Members::An
 awaitable<result<Result>> EtcdBackend::transact(Messages& messages, boot_clock::time_point deadline,
                                                 RequestInfo& went, Members::Length length) {
     const std::int64_t newest = newest_;
-    auto task = members_->post(method::txn, messages.request, messages.answer, deadline,
-                               &went.detail, length);
+    auto task = members_->post(method::txn, messages.request, messages.answer, deadline, length);
     const Members::Answer sent = co_await std::move(task);
     co_return read(messages.answer, sent, 1, newest, went);
 }
@@ -274,10 +274,10 @@ awaitable<result<Result>> EtcdBackend::ask(std::string begin, std::string end, s
     request.set_limit(limit);
     request.set_keys_only(keys_only);
     rpc::RangeResponse reply;
-    auto task = members_->post(method::range, request, reply, deadline, &went.detail,
-                               Members::Length::list);
+    auto task = members_->post(method::range, request, reply, deadline, Members::Length::list);
     const Members::Answer answer = co_await std::move(task);
-    if (answer.why) co_return answer.why;
+    went.detail = answer.detail;
+    if (answer) co_return answer.why;
     went.revision = reply.header().revision();
     if (went.revision <= 0) co_return make(Error::protocol);
     compare(newest, went.revision);

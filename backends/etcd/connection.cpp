@@ -83,20 +83,19 @@ std::string Connection::serving() const {
 
 // --- connecting
 
-awaitable<error_code> Connection::ready(boot_clock::time_point deadline, std::string& detail) {
+awaitable<spi::Failure> Connection::ready(boot_clock::time_point deadline) {
     if (!opening_) open();
     opening_ = true;
     while (!ready_ && !closed_ && boot_clock::now() < deadline) {
         auto wait = gate_.wait(shared_->engine, deadline);
         co_await std::move(wait);
     }
-    if (ready_ && !closed_) co_return error_code();
+    if (ready_ && !closed_) co_return spi::Failure();
     // The caller's time may be over before that of the connection.
     spi::Failure why = failed_;
     if (!why && resolving_) why = unresolved(host_.host, asio::error::timed_out);
     if (!why) why = {make(Error::unreachable), name_ + ": no answer"};
-    detail = why.detail;
-    co_return why.why;
+    co_return why;
 }
 
 void Connection::open() {
@@ -214,9 +213,9 @@ awaitable<Connection::Outcome> Connection::ask(Request r, google::protobuf::Mess
     Outcome out;
     out.fresh = !used;
     if (!ready_ || closed_) {
-        auto opening = ready(deadline, out.detail);
-        out.why = co_await std::move(opening);
-        if (out.why) co_return out;
+        auto opening = ready(deadline);
+        static_cast<spi::Failure&>(out) = co_await std::move(opening);
+        if (out) co_return out;
     }
     Exchange exchange(shared_->engine, answer, deadline);
     auto asked = request(r);
@@ -319,9 +318,9 @@ awaitable<error_code> Connection::follow(Request r, Watcher& watcher,
         client_.cancel(watcher.id_);
         watcher.connection_.reset();
     };
-    std::string detail;
-    auto opening = ready(deadline, detail);
-    error_code why = co_await std::move(opening);
+    auto opening = ready(deadline);
+    const spi::Failure failed = co_await std::move(opening);
+    error_code why = failed.why;
     if (!why && !watcher.over_) {
         auto asked = request(r);
         asked.stays_open = true;

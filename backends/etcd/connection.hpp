@@ -25,13 +25,12 @@ public:
         const google::protobuf::MessageLite& message;
         std::size_t longest;  ///< MiB that a message of the answer may have
     };
-    struct Outcome {
-        error_code why;            ///< no answer, or an error answer; in `detail`: what was said
+    /// True: no answer, or an error answer; in `detail`: what was said.
+    struct Outcome : spi::Failure {
         bool doubt = false;        ///< the member may have executed it
         bool unprocessed = false;  ///< the member has surely not looked at it
         bool fresh = false;        ///< it was the first one on this connection
-        std::string detail;
-        bool said = false;  ///< `detail` has the member's own words
+        bool said = false;         ///< `detail` has the member's own words
     };
     /// Connects if need be, and gets an answer. Ends at the deadline.
     awaitable<Outcome> ask(Request, google::protobuf::MessageLite& answer,
@@ -55,7 +54,7 @@ public:
 
 private:
     class Exchange;
-    awaitable<error_code> ready(boot_clock::time_point deadline, std::string& detail);
+    awaitable<spi::Failure> ready(boot_clock::time_point deadline);
     void open();
     awaitable<spi::Failure> connect();
     awaitable<void> read();

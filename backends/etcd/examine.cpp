@@ -178,21 +178,20 @@ awaitable<spi::Facts> EtcdBackend::member_facts(spi::Endpoint host,
     spi::Facts facts;
     facts.where = spi::text_of(host);
     const auto alone = std::make_shared<Members>(std::make_shared<Shared>(*shared_, host));
-    std::string detail;
     const rpc::StatusRequest nothing;
     rpc::StatusResponse s;
     // The first request connects as well.
-    auto meeting = alone->post(method::status, nothing, s, deadline, &detail);
+    auto meeting = alone->post(method::status, nothing, s, deadline);
     Members::Answer status = co_await std::move(meeting);
     const auto sent = boot_clock::now();
-    if (!status.why) {
-        auto asking = alone->post(method::status, nothing, s, deadline, &detail);
+    if (!status) {
+        auto asking = alone->post(method::status, nothing, s, deadline);
         status = co_await std::move(asking);
     }
     const auto took = boot_clock::now() - sent;
     alone->close();
-    if (status.why) {
-        facts.set("silent", detail.empty() ? status.why.message() : detail);
+    if (status) {
+        facts.set("silent", status.text());
         co_return facts;
     }
     const auto number = [](auto n) { return static_cast<long long>(n); };
@@ -211,11 +210,10 @@ awaitable<spi::Facts> EtcdBackend::member_facts(spi::Endpoint host,
 awaitable<std::optional<std::string>> EtcdBackend::missing_rights(boot_clock::time_point deadline) {
     const std::string& user = shared_->options.user;
     if (user.empty()) co_return std::nullopt;
-    std::string ignored;
     rpc::AuthUserGetRequest who;
     who.set_name(user);
     rpc::AuthUserGetResponse about;
-    auto asking = members_->post(method::user_get, who, about, deadline, &ignored);
+    auto asking = members_->post(method::user_get, who, about, deadline);
     const Members::Answer answer = co_await std::move(asking);
     if (answer.why) co_return std::nullopt;
     Rights rights;
@@ -224,7 +222,7 @@ awaitable<std::optional<std::string>> EtcdBackend::missing_rights(boot_clock::ti
         rpc::AuthRoleGetRequest which;
         which.set_role(role);
         rpc::AuthRoleGetResponse permits;
-        auto reading = members_->post(method::role_get, which, permits, deadline, &ignored);
+        auto reading = members_->post(method::role_get, which, permits, deadline);
         const Members::Answer read = co_await std::move(reading);
         if (read.why) co_return std::nullopt;
         rights.add(permits);
@@ -234,12 +232,11 @@ awaitable<std::optional<std::string>> EtcdBackend::missing_rights(boot_clock::ti
 
 awaitable<spi::Answer<Examination>> EtcdBackend::examine(boot_clock::time_point deadline) {
     spi::Facts cluster;
-    std::string detail;
     const rpc::MemberListRequest nothing;
     rpc::MemberListResponse members;
-    auto task = members_->post(method::member_list, nothing, members, deadline, &detail);
-    const Members::Answer listed = co_await std::move(task);
-    if (listed.why) co_return spi::Failure(listed.why, std::move(detail));
+    auto task = members_->post(method::member_list, nothing, members, deadline);
+    Members::Answer listed = co_await std::move(task);
+    if (listed) co_return spi::Failure(std::move(listed));
     note_members(cluster, members);
     // What the user may not read it may not lock either.
     RequestInfo went;
@@ -247,10 +244,9 @@ awaitable<spi::Answer<Examination>> EtcdBackend::examine(boot_clock::time_point 
         ask(shared_->options.root, after(shared_->options.root), 1, true, deadline, went);
     const auto readable = co_await std::move(reading);
     if (!readable) co_return spi::Failure(readable.error(), went.detail);
-    std::string ignored;
     const rpc::AlarmRequest get;
     rpc::AlarmResponse alarms;
-    auto alarming = members_->post(method::alarm, get, alarms, deadline, &ignored);
+    auto alarming = members_->post(method::alarm, get, alarms, deadline);
     const Members::Answer told = co_await std::move(alarming);
     if (!told.why) {
         std::string raised;

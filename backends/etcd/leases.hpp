@@ -21,13 +21,12 @@ public:
     const Lease* young_at_hand(milliseconds ttl) const noexcept;
     /// A lease that was granted at most min(ttl / 20, 500 ms) ago; a new one if there is none.
     /// Callers that come meanwhile share the request.
-    awaitable<result<Lease>> young(milliseconds ttl, boot_clock::time_point deadline,
-                                   std::string* detail);
+    awaitable<spi::Answer<Lease>> young(milliseconds ttl, boot_clock::time_point deadline);
 
     /// The waiters' lease as it is, perhaps over.
     const Lease& waiting() const noexcept { return waiting_; }
     /// The waiters' lease; a new one if it is not alive.
-    awaitable<result<Lease>> for_waiting(boot_clock::time_point deadline, std::string* detail);
+    awaitable<spi::Answer<Lease>> for_waiting(boot_clock::time_point deadline);
     /// Keeps it alive once. False: the server no longer has it, nor anything attached to it.
     awaitable<bool> keep_waiting(boot_clock::time_point deadline);
     /// Makes the next for_waiting() request another one. This one ends by itself.
@@ -44,15 +43,13 @@ private:
         Lease lease;
         bool asking = false;
         unsigned failures = 0;
-        error_code why;
-        std::string detail;
+        spi::Failure why;  ///< the last failure
         spi::net::Gate gate;
     };
-    awaitable<result<Lease>> grant(milliseconds ttl, boot_clock::time_point deadline,
-                                   std::string* detail);
+    awaitable<spi::Answer<Lease>> grant(milliseconds ttl, boot_clock::time_point deadline);
     /// The slot's lease, or a new one. Callers that come meanwhile share the request.
-    awaitable<result<Lease>> shared_grant(Slot&, milliseconds ttl, boot_clock::time_point deadline,
-                                          std::string* detail);
+    awaitable<spi::Answer<Lease>> shared_grant(Slot&, milliseconds ttl,
+                                               boot_clock::time_point deadline);
 
     std::shared_ptr<Shared> shared_;
     std::shared_ptr<Members> members_;

@@ -143,30 +143,28 @@ void Members::judge(const Connection& c, const Post& p, Connection::Outcome& out
     }
 }
 
-awaitable<Members::Answer> Members::post(Post p, boot_clock::time_point deadline,
-                                         std::string* detail) {
-    return shared_->options.user.empty() && compared_ ? send(p, deadline, detail)
-                                                      : post_as_user(p, deadline, detail);
+awaitable<Members::Answer> Members::post(Post p, boot_clock::time_point deadline) {
+    return shared_->options.user.empty() && compared_ ? send(p, deadline)
+                                                      : post_as_user(p, deadline);
 }
 
-awaitable<Members::Answer> Members::post_as_user(Post p, boot_clock::time_point deadline,
-                                                 std::string* detail) {
+awaitable<Members::Answer> Members::post_as_user(Post p, boot_clock::time_point deadline) {
     const auto self = shared_from_this();
     const bool as_user = !shared_->options.user.empty();
     for (bool again = false;; again = true) {
         if (as_user && token_.empty() && !no_users_) {
-            auto asking = authenticate(deadline, detail);
-            const error_code why = co_await std::move(asking);
-            if (why) co_return Answer{why};
+            auto asking = authenticate(deadline);
+            Answer failed = co_await std::move(asking);
+            if (failed) co_return failed;
         }
         if (!compared_) {
-            auto comparing = compare_hosts(deadline, detail);
-            const error_code why = co_await std::move(comparing);
-            if (why) co_return Answer{why};
+            auto comparing = compare_hosts(deadline);
+            Answer failed = co_await std::move(comparing);
+            if (failed) co_return failed;
         }
         const std::string used = token_;
-        auto sending = send(p, deadline, detail);
-        const Answer answer = co_await std::move(sending);
+        auto sending = send(p, deadline);
+        Answer answer = co_await std::move(sending);
         // A token ends some minutes after its last use, with the member, and when users change. The
         // request was surely not executed.
         if (!as_user || again || answer.why != make(Error::token)) co_return answer;
@@ -175,32 +173,32 @@ awaitable<Members::Answer> Members::post_as_user(Post p, boot_clock::time_point 
     }
 }
 
-awaitable<error_code> Members::compare_hosts(boot_clock::time_point deadline, std::string* detail) {
+awaitable<spi::Failure> Members::compare_hosts(boot_clock::time_point deadline) {
     while (comparing_ && !closed_ && boot_clock::now() < deadline) {
         auto wait = comparison_.wait(shared_->engine, deadline);
         co_await std::move(wait);
     }
-    if (compared_) co_return error_code();
+    if (compared_) co_return spi::Failure();
     if (comparing_) co_return make(Error::no_answer);
     comparing_ = true;
     BOOST_SCOPE_EXIT_ALL(this) {
         comparing_ = false;
         comparison_.open();
     };
-    auto hearing = hear_hosts(deadline, detail);
-    const error_code why = co_await std::move(hearing);
-    compared_ = !why;
-    co_return why;
+    auto hearing = hear_hosts(deadline);
+    spi::Failure failed = co_await std::move(hearing);
+    compared_ = !failed;
+    co_return failed;
 }
 
-awaitable<error_code> Members::hear_hosts(boot_clock::time_point deadline, std::string* detail) {
+awaitable<spi::Failure> Members::hear_hosts(boot_clock::time_point deadline) {
     const rpc::MemberListRequest nothing;
     rpc::MemberListResponse list;
     const Post p{method::member_list, nothing, list, header_of<rpc::MemberListResponse>,
                  Length::brief};
-    auto listing = send(p, deadline, detail);
-    const Answer listed = co_await std::move(listing);
-    if (leaves(listed.why) || listed.why == errc::closed) co_return listed.why;
+    auto listing = send(p, deadline);
+    Answer listed = co_await std::move(listing);
+    if (leaves(listed.why) || listed.why == errc::closed) co_return listed;
     // A user that may not read the list has to believe the configuration.
     const bool enough = listed.why || static_cast<std::size_t>(list.members_size()) >= size();
     for (std::size_t i = 0; i < size() && !enough; ++i) {
@@ -213,29 +211,25 @@ awaitable<error_code> Members::hear_hosts(boot_clock::time_point deadline, std::
         judge(*c, p, out);
         c->close();
         if (out.why) {
-            *detail = out.detail;
             if (leaves(out.why) && out.why != make(Error::other_cluster))
-                *detail +=
+                out.detail +=
                     "; more hosts are named than the cluster has members, so it has to say "
                     "that it is not of another one";
-            co_return out.why;
+            co_return out;
         }
     }
-    co_return error_code();
+    co_return spi::Failure();
 }
 
-awaitable<error_code> Members::authenticate(boot_clock::time_point deadline, std::string* detail) {
+awaitable<spi::Failure> Members::authenticate(boot_clock::time_point deadline) {
     while (authenticating_ && token_.empty() && !closed_ && boot_clock::now() < deadline) {
         auto wait = authenticated_.wait(shared_->engine, deadline);
         co_await std::move(wait);
     }
-    if (!token_.empty() || no_users_) co_return error_code();
+    if (!token_.empty() || no_users_) co_return spi::Failure();
     if (authenticating_) co_return make(Error::no_answer);
     const auto password = shared_->options.password.read();
-    if (!password) {
-        *detail = password.error().detail;
-        co_return password.error().why;
-    }
+    if (!password) co_return password.error();
     password_ = *password;
     rpc::AuthenticateRequest named;
     named.set_name(shared_->options.user);
@@ -248,16 +242,16 @@ awaitable<error_code> Members::authenticate(boot_clock::time_point deadline, std
     };
     auto sending = send(
         {method::authenticate, named, reply, header_of<rpc::AuthenticateResponse>, Length::brief},
-        deadline, detail);
-    const Answer answer = co_await std::move(sending);
+        deadline);
+    Answer answer = co_await std::move(sending);
     if (!answer.why) token_ = reply.token();
     if (answer.why == make(Error::no_users)) {
         no_users_ = true;
         shared_->events->warn(shared_->options.display +
                               ": authentication is not enabled: the user has no effect");
-        co_return error_code();
+        co_return spi::Failure();
     }
-    if (answer.why) co_return answer.why;
+    if (answer) co_return answer;
     // It goes into a header as it is.
     const bool proper = !token_.empty() && std::all_of(token_.begin(), token_.end(),
                                                        [](char x) { return x > ' ' && x <= '~'; });
@@ -272,8 +266,7 @@ void Members::heard(boot_clock::duration took) noexcept {
         std::max(std::chrono::duration_cast<milliseconds>(took * 2), patience_ - patience_ / 16);
 }
 
-awaitable<Members::Answer> Members::send(Post p, boot_clock::time_point deadline,
-                                         std::string* detail) {
+awaitable<Members::Answer> Members::send(Post p, boot_clock::time_point deadline) {
     const auto self = shared_from_this();
     Answer answer;
     if (under_way_ < most_under_way) {
@@ -306,11 +299,11 @@ awaitable<Members::Answer> Members::send(Post p, boot_clock::time_point deadline
         answer.why = out.why;
         answer.doubt = answer.doubt || out.doubt;
         if (!answer.why) {
-            detail->clear();  // of a member that failed before
+            answer.detail.clear();  // of a member that failed before
             heard(took);
             break;
         }
-        *detail = std::move(out.detail);
+        answer.detail = std::move(out.detail);
         if (out.unprocessed && !std::exchange(passed, true)) continue;
         if (out.why == make(Error::unreachable) && out.doubt && !answer.repeated) {
             // Its connection had ended while it was idle: most likely nothing was executed. It is
@@ -319,7 +312,7 @@ awaitable<Members::Answer> Members::send(Post p, boot_clock::time_point deadline
             continue;
         }
         if (out.fresh && until < deadline && begun + took >= until) ++cut_;
-        if (answer.why == make(Error::other_cluster)) foreign = *detail;
+        if (answer.why == make(Error::other_cluster)) foreign = answer.detail;
         if (leaves(answer.why)) leave(*c);
         if (out.doubt || !leaves(answer.why)) break;
         ++tried;
@@ -327,7 +320,7 @@ awaitable<Members::Answer> Members::send(Post p, boot_clock::time_point deadline
     // It is what somebody has to mend, whatever became of the others.
     if (!foreign.empty() && leaves(answer.why)) {
         answer.why = make(Error::other_cluster);
-        *detail = foreign;
+        answer.detail = foreign;
     }
     co_return answer;
 }

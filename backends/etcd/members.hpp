@@ -26,9 +26,10 @@ public:
 
     /// How long an answer may be.
     enum class Length : std::uint8_t { brief, list };
-    struct Answer {
-        Answer(error_code w = {}) : why(w) {}
-        error_code why;         ///< no answer, or an error answer
+    /// True: no answer, or an error answer.
+    struct Answer : spi::Failure {
+        using Failure::Failure;
+        Answer(Failure f) noexcept : Failure(std::move(f)) {}
         bool doubt = false;     ///< a member may have executed it
         bool repeated = false;  ///< it was sent twice, since the first connection had ended
         bool unsent = false;    ///< others had its time, and were answered
@@ -39,9 +40,8 @@ public:
     /// the next member.
     template <class Reply>
     awaitable<Answer> post(std::string_view method, const Message& request, Reply& reply,
-                           boot_clock::time_point deadline, std::string* detail,
-                           Length length = Length::brief) {
-        return post({method, request, reply, header_of<Reply>, length}, deadline, detail);
+                           boot_clock::time_point deadline, Length length = Length::brief) {
+        return post({method, request, reply, header_of<Reply>, length}, deadline);
     }
     /// How often the cluster behind the hosts was made anew.
     unsigned generation() const noexcept { return generation_; }
@@ -74,15 +74,15 @@ private:
         return reply.has_header() ? &reply.header() : nullptr;
     }
     struct Turn;
-    awaitable<Answer> post(Post, boot_clock::time_point deadline, std::string* detail);
+    awaitable<Answer> post(Post, boot_clock::time_point deadline);
     /// ... with the user's token, and of hosts that were compared.
-    awaitable<Answer> post_as_user(Post, boot_clock::time_point deadline, std::string* detail);
-    awaitable<Answer> send(Post, boot_clock::time_point deadline, std::string* detail);
+    awaitable<Answer> post_as_user(Post, boot_clock::time_point deadline);
+    awaitable<Answer> send(Post, boot_clock::time_point deadline);
     /// Gets a token for the user. Callers that come meanwhile wait for the same one.
-    awaitable<error_code> authenticate(boot_clock::time_point deadline, std::string* detail);
+    awaitable<spi::Failure> authenticate(boot_clock::time_point deadline);
     /// Refuses hosts that cannot all be members of one cluster. Callers that come meanwhile wait.
-    awaitable<error_code> compare_hosts(boot_clock::time_point deadline, std::string* detail);
-    awaitable<error_code> hear_hosts(boot_clock::time_point deadline, std::string* detail);
+    awaitable<spi::Failure> compare_hosts(boot_clock::time_point deadline);
+    awaitable<spi::Failure> hear_hosts(boot_clock::time_point deadline);
     /// False: half of the time until the deadline was over first.
     awaitable<bool> turn(boot_clock::time_point deadline);
     void give_turn();

@@ -94,11 +94,10 @@ awaitable<std::map<std::int64_t, std::optional<milliseconds>>> EtcdBackend::left
         if (out.contains(kv.lease)) continue;
         std::optional<milliseconds>& left = out[kv.lease];
         if (kv.lease == 0 || boot_clock::now() >= deadline) continue;  // 0: it does not end
-        std::string detail;
         rpc::LeaseTimeToLiveRequest request;
         request.set_id(kv.lease);
         rpc::LeaseTimeToLiveResponse reply;
-        auto task = members_->post(method::lease_time_to_live, request, reply, deadline, &detail);
+        auto task = members_->post(method::lease_time_to_live, request, reply, deadline);
         const Members::Answer answer = co_await std::move(task);
         if (answer.why) continue;
         left = std::max(spi::bounded_length<std::chrono::seconds>(reply.ttl()),
@@ -278,9 +277,9 @@ awaitable<spi::Answer<std::string>> EtcdBackend::note(std::string_view name,
         if (!found) co_return spi::Failure(found.error(), went.detail);
         co_return found->found.empty() ? std::string() : found->found.front().value;
     }
-    auto leasing = leases_->young(std::chrono::hours(24), deadline, &went.detail);
+    auto leasing = leases_->young(std::chrono::hours(24), deadline);
     const auto lease = co_await std::move(leasing);
-    if (!lease) co_return spi::Failure(lease.error(), went.detail);
+    if (!lease) co_return lease.error();
     Messages messages;
     Transaction(messages.request).then().put(key, *text, lease->id);
     auto task = transact(messages, deadline, went);

@@ -146,7 +146,6 @@ spi::Held LeaseImpl::held(boot_clock::time_point now, boot_clock::time_point dea
     h.lock_delay = info_->lock_delay;
     h.min_hold = info_->min_hold;
     h.ttl = info_->ttl;
-    h.granted = milliseconds(granted_.load());
     h.place = place_;
     h.sent = now;
     h.deadline = deadline;

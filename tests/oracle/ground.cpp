@@ -114,7 +114,7 @@ spi::Held Ground::held(const std::string& name, const Acquisition& of) const {
     h.owner = of.owner;
     h.token = of.token;
     h.units = of.units;
-    h.ttl = h.granted = of.ttl;
+    h.ttl = of.ttl;
     h.lock_delay = of.lock_delay;
     h.min_hold = of.min_hold;
     h.place = of.place;

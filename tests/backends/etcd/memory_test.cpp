@@ -45,8 +45,7 @@ struct Caller {
     bool post(const MessageLite& request) {
         bool done = false, thrown = false;
         boost::asio::co_spawn(
-            context,
-            members->post(method::lease_grant, request, reply, boot_clock::now() + 2s, &detail),
+            context, members->post(method::lease_grant, request, reply, boot_clock::now() + 2s),
             [&](const std::exception_ptr& e, const Members::Answer& a) {
                 thrown = e != nullptr;
                 why = a.why;
@@ -70,7 +69,6 @@ struct Caller {
     std::shared_ptr<Shared> shared;
     std::shared_ptr<Members> members;
     rpc::LeaseGrantResponse reply;
-    std::string detail;
     error_code why;
 };
 

@@ -113,7 +113,6 @@ struct Held {
     Units units;
     milliseconds ttl{};                       ///< what a renewal asks for
     milliseconds lock_delay{0}, min_hold{0};  ///< as in its Attempt
-    milliseconds granted{};  ///< what the server set last: Granted::ttl, then renewed_ttl
     std::shared_ptr<void> place;
     boot_clock::time_point deadline;  ///< of the request under way
     boot_clock::time_point sent;      ///< set by core just before renew
