@@ -55,8 +55,10 @@ protected:
     virtual spi::Failure introduce(boot_clock::time_point deadline) = 0;
     /// What it said then of itself: see Destination.
     virtual std::string incarnation() const { return {}; }
-    /// Making this connection took longer than it usually may.
-    bool slow() const noexcept { return slow_; }
+    /// Whether each statement is to be one message. To prepare one takes another round trip, for
+    /// which a client that ends has no time, nor may a request to a server to which it took long to
+    /// connect: that would end the connection.
+    bool one_message_each() const noexcept { return slow_ || server_.ending(); }
     /// Connects to that host, without introduce(). Returns by which address.
     spi::Answer<std::string> connect_host(std::size_t host, Server::Opening&, const Limits&,
                                           std::optional<boot_clock::time_point> look_up);

@@ -64,8 +64,7 @@ Said Connection::once(const Packet& packet, boot_clock::time_point deadline) {
     Said said;
     exchange_until(deadline, said, [&] {
         Refusal why;
-        // Whatever is sent at the end must be one message.
-        const auto prepare = shared_->ending() ? Session::Prepare::no : Session::Prepare::yes;
+        const auto prepare = one_message_each() ? Session::Prepare::no : Session::Prepare::yes;
         if (session_->run(packet, prepare, said.results, why)) return;
         said.number = why.number;
         said.failed = {make(why.number == 0 ? Error::strange_answer : from_number(why.number)),

@@ -228,9 +228,7 @@ Said Connection::once(Sql sql, const std::vector<std::string>& parameters,
     const auto at = static_cast<std::size_t>(sql);
     const Statements& s = *statements_;
     const Shape shape{Statements::columns(sql)};
-    // To prepare it takes one more round trip, for which a request to a slow server may have no
-    // time: it would end the connection that took so long to make.
-    if (pooled_ || slow() || shared_->ending())
+    if (pooled_ || one_message_each())
         return guarded(deadline, shape, [&](pqxx::nontransaction& tx) {
             return execute(tx, false, s.text(sql), parameters);
         });
