@@ -205,7 +205,7 @@ class Check:
             self.missing_client_library()
 
 
-def main():
+def arguments_of(words=None):
     parser = argparse.ArgumentParser()
     parser.add_argument("--source", type=pathlib.Path, required=True)
     parser.add_argument("--work", type=pathlib.Path, required=True)
@@ -215,9 +215,14 @@ def main():
     parser.add_argument("--launcher", default="")
     parser.add_argument("--werror", default="OFF")
     parser.add_argument("linkage", choices=["static", "shared"])
-    arguments = parser.parse_args()
+    arguments = parser.parse_args(words)
     arguments.work = arguments.work.resolve()
     arguments.source = arguments.source.resolve()
+    return arguments
+
+
+def main():
+    arguments = arguments_of()
     arguments.work.mkdir(parents=True, exist_ok=True)
     try:
         Check(arguments).all()

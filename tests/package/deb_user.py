@@ -52,8 +52,7 @@ class Installed(check.Check):
     """Nothing says where the packages are: every tool has to find them by itself."""
 
     def __init__(self, work):
-        super().__init__(argparse.Namespace(source=HERE.parents[1], work=work, linkage="shared", flags="-O0", debug_flags="",
-                                            cxx="c++", launcher=""))
+        super().__init__(check.arguments_of(["--source", str(HERE.parents[1]), "--work", str(work), "--flags=-O0", "shared"]))
         self.work.mkdir(parents=True, exist_ok=True)
         self.prefix = pathlib.Path("/usr")
         self.programs = self.work / "turn"

@@ -13,6 +13,7 @@ import subprocess
 import sys
 import tempfile
 
+import deb_user
 import hollow
 import tree
 
@@ -133,6 +134,7 @@ def selftest(root, debian, files):
 def main():
     root, work = pathlib.Path(sys.argv[1]).resolve(), pathlib.Path(sys.argv[2]).resolve()
     files = installed(root, work)
+    deb_user.Installed(work / "user")  # it begins, before tests/package/deb has built what it is for
     debian = work / "debian"
     shutil.rmtree(debian, ignore_errors=True)
     subprocess.run([root / "cmake/packages/debian-folder", debian], check=True)
