@@ -28,8 +28,7 @@ public:
     enum class Length : std::uint8_t { brief, list };
     /// True: no answer, or an error answer.
     struct Answer : spi::Failure {
-        using Failure::Failure;
-        Answer(Failure f) noexcept : Failure(std::move(f)) {}
+        Answer(Failure f = {}) noexcept : Failure(std::move(f)) {}
         bool doubt = false;     ///< a member may have executed it
         bool repeated = false;  ///< it was sent twice, since the first connection had ended
         bool unsent = false;    ///< others had its time, and were answered

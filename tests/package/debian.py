@@ -134,7 +134,7 @@ def selftest(root, debian, files):
 def main():
     root, work = pathlib.Path(sys.argv[1]).resolve(), pathlib.Path(sys.argv[2]).resolve()
     files = installed(root, work)
-    deb_user.Installed(work / "user")  # it begins, before tests/package/deb has built what it is for
+    deb_user.Installed(work / "user")  # only tests/package/deb runs more of it
     debian = work / "debian"
     shutil.rmtree(debian, ignore_errors=True)
     subprocess.run([root / "cmake/packages/debian-folder", debian], check=True)

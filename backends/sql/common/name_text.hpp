@@ -230,7 +230,7 @@ inline Columns columns_of(const NameState& n, const Columns& before) {
         if (!held) last = std::max(last, g.until);
     }
     c.text = text.empty() ? std::string() : std::string(text_begins) + text;
-    if (n.holders.empty() && n.ended) return c;
+    if (!held && n.ended) return c;
     c.expires = held || last > n.now ? last : 0;
     if (c.span != any_span) c.span = last - n.now;
     c.mark = holder != nullptr ? 0 : number_of(n.previous);

@@ -22,6 +22,9 @@ inline constexpr bool reads_gone = true;  ///< a row that is read says which own
 inline constexpr const char* epoch = "0";
 inline constexpr const char* never = "9223372036854775807";  ///< the end of a lease without one
 inline constexpr const char* more_than_a_day = "90000000000";
+/// Of a row: it keeps requests out; and what makes that past.
+inline constexpr const char* keeps_out = "LENGTH(gone) > 0";
+inline constexpr const char* kept_out_long_ago = "expires = expires - 90000000000";
 inline constexpr const char* unix_time = "UNIX_TIMESTAMP(SYSDATE(6))";
 inline constexpr const char* wrong_password = "Access denied";
 inline constexpr const char* too_many_sessions = "max_user_connections";

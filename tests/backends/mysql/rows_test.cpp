@@ -22,34 +22,6 @@ TEST_CASE("owners that have left are forgotten when their requests are past") {
     CHECK(row("owner IS NOT NULL", name) == "1");
 }
 
-TEST_CASE("sweep: a row that keeps a request out stays until that is past") {
-    for (const bool marked : {false, true}) {
-        const auto name = fresh(marked ? "kept-out-whole" : "kept-out");
-        Direct d(server().url());
-        auto holds = d.step(my::Step::Kind::attempt, name, owner('C'));
-        REQUIRE(granted(d.run(holds)));
-        auto out = d.step(my::Step::Kind::withdraw, name, owner('C'));
-        d.run(out);
-        const auto change = [&](const std::string& what) {
-            server().sql("UPDATE holdfast_lease SET " + what + " WHERE name = '" + name + "'");
-        };
-        change("token = token - 90000000000, acquired = acquired - 90000000000, expires = 0");
-        auto leave = d.step(my::Step::Kind::withdraw, name, owner('D'));
-        leave.ghost = d.shared->server_us(boot_clock::now() + 60s);
-        leave.marked = marked;
-        CHECK_FALSE(d.run(leave).error);
-        CHECK(row("LENGTH(gone) > 0 AND owner IS NULL", name) == "1");
-        const auto left_by_sweep = [&] {
-            std::string cursor = name.substr(0, name.size() - 1);
-            my::sweep(*d.connection, boot_clock::now() + 5s, cursor);
-            return row("COUNT(*)", name);
-        };
-        CHECK(left_by_sweep() == "1");
-        change("expires = expires - 90000000000");
-        CHECK(left_by_sweep() == "0");
-    }
-}
-
 TEST_CASE("a statement that is executed after its deadline takes nothing, alone and in a packet") {
     const auto late = fresh("late"), timely = fresh("timely");
     Direct d(server().url());

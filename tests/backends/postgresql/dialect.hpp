@@ -22,6 +22,11 @@ inline constexpr bool reads_gone = false;  ///< a row that is read says which ow
 inline constexpr const char* epoch = "'epoch'";
 inline constexpr const char* never = "'infinity'";  ///< the end of a lease without one
 inline constexpr const char* more_than_a_day = "interval '25 hours'";
+/// Of a row: it keeps requests out; and what makes that past.
+inline constexpr const char* keeps_out = "gone <> '{}'::jsonb";
+inline constexpr const char* kept_out_long_ago =
+    "expires = 'epoch', "
+    "gone = (SELECT jsonb_object_agg(key, 1) FROM jsonb_object_keys(gone) AS key)";
 inline constexpr const char* unix_time = "extract(epoch FROM clock_timestamp())";
 inline constexpr const char* wrong_password = "password authentication failed";
 inline constexpr const char* too_many_sessions = "too many connections for role";

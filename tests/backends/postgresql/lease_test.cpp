@@ -25,30 +25,6 @@ TEST_CASE("an owner that has left is remembered until its requests are past") {
     CHECK(row("owner IS NOT NULL", name) == "t");
 }
 
-TEST_CASE("sweep: a row that keeps a request out stays until that is past") {
-    const auto name = fresh("kept-out");
-    Direct direct(server().url());
-    auto holds = direct.step(pg::Step::Kind::attempt, name, owner('C'));
-    REQUIRE(granted(direct.run(holds)));
-    auto leave = direct.step(pg::Step::Kind::withdraw, name, owner('C'));
-    leave.ghost = direct.shared->server_us(boot_clock::now() + 60s);
-    direct.run(leave);
-    const auto change = [&](const std::string& what) {
-        server().sql("UPDATE holdfast_lease SET " + what + " WHERE name = '" + name + "'");
-    };
-    const auto left_by_sweep = [&] {
-        std::string cursor = name.substr(0, name.size() - 1);
-        pg::sweep(*direct.connection, boot_clock::now() + 5s, cursor);
-        return row("count(*)", name);
-    };
-    change(
-        "token = token - 90000000000, acquired = acquired - interval '25 hours', "
-        "expires = 'epoch'");
-    CHECK(left_by_sweep() == "1");
-    change("gone = jsonb_build_object('" + owner('C') + "', 1)");
-    CHECK(left_by_sweep() == "0");
-}
-
 TEST_CASE("a request that arrives after its deadline takes nothing") {
     const auto name = fresh("late");
     Direct direct(server().url());

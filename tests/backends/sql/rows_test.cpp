@@ -196,6 +196,43 @@ TEST_CASE("sweep: old rows of clean releases go, all others stay, and tokens sti
     CHECK(own.value("SELECT count(*) FROM holdfast_lease WHERE name LIKE 'many%'") == "0");
 }
 
+TEST_CASE("sweep: a row that keeps a request out stays until that is past") {
+    Direct d(server().url());
+    // Of one that holds, of one that does not, and of one that may have left a mark in the row.
+    for (const std::string who : {"holder", "other", "marked"}) {
+        INFO(who);
+        const auto name = fresh("kept-out");
+        auto holds = d.step(db::Step::Kind::attempt, name, owner('C'));
+        REQUIRE(granted(d.run(holds)));
+        const auto leave = [&](char c) {
+            auto s = d.step(db::Step::Kind::withdraw, name, owner(c));
+            s.ghost = d.shared->server_us(boot_clock::now() + 60s);
+            s.marked = who == "marked";
+            CHECK_FALSE(d.run(s).error);
+        };
+        const auto change = [&](const std::string& what) {
+            server().sql("UPDATE holdfast_lease SET " + what + " WHERE name = '" + name + "'");
+        };
+        if (who != "holder") {
+            auto out = d.step(db::Step::Kind::withdraw, name, owner('C'));
+            d.run(out);
+            change(std::string("expires = ") + dialect::epoch);
+        }
+        change(std::string("token = token - 90000000000, acquired = acquired - ") +
+               dialect::more_than_a_day);
+        leave(who == "holder" ? 'C' : 'D');
+        const auto left_by_sweep = [&] {
+            std::string cursor = name.substr(0, name.size() - 1);
+            db::sweep(*d.connection, boot_clock::now() + 5s, cursor);
+            return row("COUNT(*)", name);
+        };
+        CHECK(row(std::string("owner IS NULL AND ") + dialect::keeps_out, name) == dialect::yes);
+        CHECK(left_by_sweep() == "1");
+        change(dialect::kept_out_long_ago);
+        CHECK(left_by_sweep() == "0");
+    }
+}
+
 TEST_CASE("concurrent calls share statements") {
     const auto client = open_here("ttl=60s");
     hold(client, fresh("warm")).release();
